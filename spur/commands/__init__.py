@@ -1,0 +1,1 @@
+"""Judging requests: decide against the state. Pure; imports everything below it."""

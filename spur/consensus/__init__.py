@@ -1,0 +1,1 @@
+"""The replicated log: Raft core (pure), write-ahead log, ledger, blobs, snapshots, driver."""

@@ -1,0 +1,1 @@
+"""spurctld: front, RPC, peers, snapshot process. The only room that touches consensus."""

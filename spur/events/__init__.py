@@ -1,0 +1,1 @@
+"""Facts, past tense: what the log holds. Imports values alone."""

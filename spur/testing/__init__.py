@@ -1,0 +1,1 @@
+"""Shipped test kit: virtual clock, simulated disk and network, builders."""

@@ -1,0 +1,1 @@
+"""Immutable vocabulary with its grammar; imports the standard library and msgspec."""

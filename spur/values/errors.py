@@ -1,0 +1,111 @@
+"""Errors as values: the codes, whose fault each is, and whether trying again helps.
+
+    Rejection              a judged no; a value, never raised across a room
+    SpurError              a fault: something that should not have happened
+      OperatorFault        the machine, the disk or the configuration is wrong; a person must act
+      PeerFault            the other side broke the protocol
+      InvariantBroken      we are wrong; the daemon stops with the story
+
+Identity is the code, never the text.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+
+__all__ = [
+    "ERROR_CODES",
+    "ErrorCode",
+    "Fault",
+    "InvariantBroken",
+    "OperatorFault",
+    "PeerFault",
+    "Rejection",
+    "Retry",
+    "SpurError",
+]
+
+
+class Fault(StrEnum):
+    """Who has to act on an error."""
+
+    CALLER = "caller"
+    PEER = "peer"
+    OPERATOR = "operator"
+    OURS = "ours"
+
+
+class Retry(StrEnum):
+    """When the same request may succeed."""
+
+    NEVER = "never"
+    NOW = "now"
+    LEADER = "after-leader-change"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ErrorCode:
+    """One row of the table of errors."""
+
+    code: str
+    fault: Fault
+    retry: Retry
+    exit_status: int
+    summary: str
+
+
+def _row(code: str, fault: Fault, retry: Retry, exit_status: int, summary: str) -> ErrorCode:
+    return ErrorCode(code=code, fault=fault, retry=retry, exit_status=exit_status, summary=summary)
+
+
+_ROWS = (
+    # -- judging a request
+    _row("invalid-value", Fault.CALLER, Retry.NEVER, 1, "a field of the request has a bad value"),
+    _row("unknown-job", Fault.CALLER, Retry.NEVER, 1, "no job has this id"),
+    _row("unknown-node", Fault.CALLER, Retry.NEVER, 1, "no node has this name"),
+    _row("unknown-partition", Fault.CALLER, Retry.NEVER, 1, "no partition has this name"),
+    _row("wrong-state", Fault.CALLER, Retry.NEVER, 1, "the subject's state does not allow this"),
+    _row("not-permitted", Fault.CALLER, Retry.NEVER, 1, "the actor's role does not allow this"),
+    _row("does-not-fit", Fault.CALLER, Retry.NOW, 1, "the resources asked for are not free"),
+    _row("limit-exceeded", Fault.CALLER, Retry.NEVER, 1, "a named limit would be exceeded"),
+    _row("request-reused", Fault.CALLER, Retry.NEVER, 1, "this request id named another request"),
+    _row("outcome-unknown", Fault.OURS, Retry.NEVER, 1, "too old to tell; nothing was executed"),
+    # -- the log
+    _row("not-leader", Fault.PEER, Retry.LEADER, 1, "this replica does not lead"),
+    _row("ask-again", Fault.OURS, Retry.LEADER, 1, "leadership was lost; ask with the same id"),
+    _row("busy", Fault.OURS, Retry.NOW, 1, "too much waits to be committed"),
+    _row("disk-low", Fault.OPERATOR, Retry.NOW, 1, "too little room on the disk"),
+    _row("fault", Fault.OURS, Retry.NEVER, 1, "the request ran into a fault of ours"),
+)
+
+ERROR_CODES: dict[str, ErrorCode] = {row.code: row for row in _ROWS}
+
+
+class Rejection(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A judged no: the request was understood, and nothing was changed."""
+
+    code: str
+    """A key of `ERROR_CODES`."""
+    text: str
+    """What was wrong with the value given, then what would be right; lower case, no stop."""
+    hint: str = ""
+    """What to do next; empty when the text says it."""
+
+
+class SpurError(Exception):
+    """A fault, as opposed to a judged no."""
+
+
+class OperatorFault(SpurError):
+    """The machine, its disk or its configuration is wrong; a person must act."""
+
+
+class PeerFault(SpurError):
+    """The other side of a connection broke the protocol."""
+
+
+class InvariantBroken(SpurError):
+    """We are wrong; the daemon stops and says where."""

@@ -1,0 +1,1 @@
+"""Requests, replies and rows as data, versioned; no sockets. Imports values alone."""
