@@ -1,1 +1,1 @@
-"""State as a fold of the log: tables, apply, invariants. Pure; imports values, events, slurm and wire."""
+"""State as a fold of the log: tables, apply, invariants. Pure; imports events, wire, values."""

@@ -1,0 +1,1 @@
+"""Alembic environments, one folder for each database."""
