@@ -1,0 +1,81 @@
+"""The entry point: finds the command meant, runs it, and turns faults into exit statuses.
+
+Exit statuses: 0 done, 1 judged no or fault, 2 the command line was wrong, 141 the reader of our
+output went away (as a shell reports SIGPIPE), 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from spur_cli.registry import COMMANDS, Command, find
+
+__all__ = ["main"]
+
+_USAGE_STATUS = 2
+_INTERRUPTED_STATUS = 130
+_BROKEN_PIPE_STATUS = 141
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit status. `argv` includes the program's name."""
+    called = sys.argv if argv is None else argv
+    name = os.path.basename(called[0])
+    arguments = called[1:]
+    if arguments and arguments[0] in ("-h", "--help", "help"):
+        sys.stdout.write(_overview())
+        return 0
+    found = find(name, arguments)
+    if found is None:
+        sys.stderr.write(_not_found(arguments))
+        return _USAGE_STATUS
+    command, rest = found
+    try:
+        status = _run(command, rest)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _INTERRUPTED_STATUS
+    except BrokenPipeError:
+        # Nobody reads any more; the interpreter must not try again when it shuts down.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _BROKEN_PIPE_STATUS
+    return status
+
+
+def _run(command: Command, arguments: list[str]) -> int:
+    import importlib
+
+    module = importlib.import_module(f"spur_cli.commands.{command.module}")
+    try:
+        status: int = module.run(arguments, command)
+    except SystemExit as left:  # argparse has written what was wrong, or the help asked for
+        return left.code if isinstance(left.code, int) else _USAGE_STATUS
+    except Exception as error:
+        from spur.values.errors import SpurError
+
+        if not isinstance(error, SpurError):
+            raise
+        sys.stderr.write(f"spur {' '.join(command.words)}: {error}\n")
+        return 1
+    return status
+
+
+def _overview() -> str:
+    width = max(len(" ".join(row.words)) for row in COMMANDS)
+    lines = [f"  {' '.join(row.words):<{width}}  {row.summary}\n" for row in COMMANDS]
+    return "usage: spur COMMAND ...\n\ncommands:\n" + "".join(lines)
+
+
+def _not_found(arguments: list[str]) -> str:
+    if not arguments:
+        return _overview()
+    import difflib
+
+    first = arguments[0]
+    started = [" ".join(row.words) for row in COMMANDS if row.words[0] == first]
+    if started:
+        return f"spur: {first} needs one more word\nhint: one of: {', '.join(started)}\n"
+    near = difflib.get_close_matches(first, [row.words[0] for row in COMMANDS], n=1)
+    hint = f"did you mean {near[0]}?" if near else "spur --help lists the commands"
+    return f"spur: no command {first!r}\nhint: {hint}\n"

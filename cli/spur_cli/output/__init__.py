@@ -1,0 +1,6 @@
+"""How results are shown: the same rows as a table for people, as JSON, or in a parsable form.
+
+The only place that prints.
+
+Read first: `result.py`, `table.py`, `json.py`, `parsable.py`.
+"""

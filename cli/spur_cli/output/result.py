@@ -1,0 +1,68 @@
+"""What a command hands over to be shown, and the choice of form.
+
+A command builds a `Listing` (many rows of one kind) or a `Record` (one thing, named values). Every
+form shows the same values; only a table may shorten or colour them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+__all__ = ["Column", "Form", "Listing", "Record", "Value", "show"]
+
+Value = str | int | bool | None | list["Value"] | dict[str, "Value"]
+"""What a cell may hold: exactly what JSON can say without a float."""
+
+
+class Form(StrEnum):
+    """How a result is shown."""
+
+    TABLE = "table"
+    JSON = "json"
+    PARSABLE = "parsable"
+
+
+class Column(NamedTuple):
+    """One column of a listing."""
+
+    name: str
+    """The JSON name, and the key of the value in a row."""
+    header: str
+    """The heading in tables and in the parsable form."""
+    is_right: bool = False
+    """Numbers stand to the right."""
+
+
+class Listing(NamedTuple):
+    """Rows of one kind; they may be produced while they are shown."""
+
+    columns: tuple[Column, ...]
+    rows: Iterable[Mapping[str, Value]]
+    empty: str
+    """What a person reads when there is no row."""
+
+
+class Record(NamedTuple):
+    """One thing as named values."""
+
+    fields: Mapping[str, Value]
+    line: str = ""
+    """What a person reads instead of the fields, when one line says it all."""
+
+
+def show(result: Listing | Record, form: Form) -> None:
+    """Write a result to stdout."""
+    if form is Form.JSON:
+        from spur_cli.output.json import write_json
+
+        write_json(result)
+    elif form is Form.PARSABLE:
+        from spur_cli.output.parsable import write_parsable
+
+        write_parsable(result)
+    else:
+        from spur_cli.output.table import write_table
+
+        write_table(result)

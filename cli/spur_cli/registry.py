@@ -1,0 +1,51 @@
+"""The table of commands: one row each; help, dispatch and the reference page follow from it.
+
+Rows are named tuples, not dataclasses: every command pays for this import, and `dataclasses` alone
+would double it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+__all__ = ["COMMANDS", "Command", "find"]
+
+
+class Command(NamedTuple):
+    """One command of the `spur` program."""
+
+    words: tuple[str, ...]
+    """What is typed after `spur`; the longest row that fits is taken."""
+    module: str
+    """Module under `spur_cli.commands`; its `run(arguments, tool)` returns the exit status."""
+    summary: str
+    """One line for the list of commands."""
+    executes: str = ""
+    """Module of a daemon's room that does the work. It is executed, not imported, so that this
+    package stays free of what only a controller's machine needs. Empty for most commands."""
+    alias: str = ""
+    """Slurm's name; called by it, the program is this command. Empty when Slurm has none."""
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        words=("version",),
+        module="version",
+        summary="say which version this is",
+    ),
+)
+
+
+def find(name: str, arguments: list[str]) -> tuple[Command, list[str]] | None:
+    """Return the command meant and the arguments left for it, or None if no row fits.
+
+    `name` is the base name the program was called by: a Slurm name selects its row by itself.
+    """
+    for row in COMMANDS:
+        if row.alias and row.alias == name:
+            return row, arguments
+    fitting = [row for row in COMMANDS if tuple(arguments[: len(row.words)]) == row.words]
+    if not fitting:
+        return None
+    best = max(fitting, key=lambda row: len(row.words))
+    return best, arguments[len(best.words) :]

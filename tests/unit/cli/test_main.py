@@ -1,0 +1,88 @@
+"""The `spur` command as a person meets it first."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from spur import __version__
+from spur_cli.main import main
+from spur_cli.registry import COMMANDS
+
+
+def test_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Someone wants to know what is installed."""
+    assert main(["spur", "version"]) == 0
+    assert capsys.readouterr().out == f"spur {__version__}\n"
+
+
+def test_version_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
+    """A script wants to know what is installed."""
+    assert main(["/usr/bin/spur", "version", "--json"]) == 0
+    python = ".".join(str(part) for part in sys.version_info[:3])
+    assert capsys.readouterr().out == (
+        f'{{\n  "version": "{__version__}",\n  "python": "{python}"\n}}\n'
+    )
+
+
+def test_version_parsable_is_one_line_a_field(capsys: pytest.CaptureFixture[str]) -> None:
+    """A shell script cuts the fields apart at the bar."""
+    assert main(["spur", "version", "--parsable"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == f"version|{__version__}"
+
+
+def test_version_starts_without_what_it_does_not_need() -> None:
+    """`spur version` is typed at a prompt: the heavy packages stay unread."""
+    code = (
+        "import sys; from spur_cli.main import main; main(['spur', 'version']);"
+        "print(*sorted({'asyncio', 'msgspec', 'rich', 'dataclasses', 'sqlalchemy'}"
+        " & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == f"spur {__version__}\n\n"
+
+
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    """Someone types `spur --help`."""
+    assert main(["spur", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert [line for line in shown.splitlines() if line.startswith("  ")] == [
+        line for line in shown.splitlines() if line.strip().startswith(_words())
+    ]
+    assert all(f"  {row.summary}\n" in shown for row in COMMANDS)
+
+
+def _words() -> tuple[str, ...]:
+    return tuple(" ".join(row.words) for row in COMMANDS)
+
+
+def test_no_command_shows_the_list_as_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Someone types `spur` and nothing else: nothing was done, so the status is not 0."""
+    assert main(["spur"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.startswith("usage: spur COMMAND ...\n")
+
+
+def test_misspelt_command_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+    """Someone types `spur verison`."""
+    assert main(["spur", "verison"]) == 2
+    assert capsys.readouterr().err == ("spur: no command 'verison'\nhint: did you mean version?\n")
+
+
+def test_unknown_option_is_refused_with_status_2(capsys: pytest.CaptureFixture[str]) -> None:
+    """Someone types `spur version --jso`: options are not guessed from their beginnings."""
+    assert main(["spur", "version", "--jso"]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "unrecognized arguments: --jso" in shown.err
+
+
+def test_reader_that_goes_away_ends_the_command_quietly() -> None:
+    """Someone pipes into `head` and head leaves: no traceback, the status of SIGPIPE."""
+    code = "import sys; from spur_cli.main import main; sys.exit(main(['spur', 'version']))"
+    shell = f'set -o pipefail; (sleep 0.05; {sys.executable} -c "{code}"; echo $? >&2) | true'
+    run = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
+    assert run.stderr == "141\n"
