@@ -7,12 +7,16 @@ replica, the leader included (LOG-CONTRACT 1.2). Nothing here encodes a body a s
 from __future__ import annotations
 
 import hashlib
+import struct
 from enum import IntEnum
 
 import msgspec
 
+from spur.events.declare import Stored
+
 __all__ = [
     "CHAIN_SIZE",
+    "ENVELOPE_VERSION",
     "Actor",
     "AttachmentRef",
     "Entry",
@@ -27,7 +31,11 @@ __all__ = [
 CHAIN_SIZE = 32
 """Bytes of a chain value (SHA-256)."""
 
+ENVELOPE_VERSION = 1
+"""The shape of `Envelope` that this release writes."""
+
 _CHAIN_TAG = b"spur-ledger"
+_CHAIN_HEAD = struct.Struct(">QQBI").pack
 
 
 class EntryKind(IntEnum):
@@ -52,7 +60,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     commit index). Never in the ledger nor in the chain."""
 
 
-class Actor(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Actor(Stored, frozen=True, array_like=True, gc=False):
     """Who asked, and which host says so (LOG-CONTRACT 2.4, 6.1)."""
 
     uid: int
@@ -65,7 +73,7 @@ class Actor(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The surface: socket, tls, clock, scheduler."""
 
 
-class AttachmentRef(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class AttachmentRef(Stored, frozen=True, array_like=True, gc=False):
     """Name, size and digest of a blob that rides beside the entry."""
 
     name: str
@@ -75,7 +83,7 @@ class AttachmentRef(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """SHA-256 of the whole blob, random bytes included."""
 
 
-class RequestMark(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class RequestMark(Stored, frozen=True, array_like=True, gc=False):
     """What deduplication needs to know of the request (LOG-CONTRACT 3.5)."""
 
     principal: str
@@ -86,11 +94,13 @@ class RequestMark(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """SHA-256 of the request as it was received."""
     answer: bytes
     """The encoded answer, at most 256 bytes; empty but in the last part."""
-    part: int = 1
-    parts: int = 1
+    part: int
+    """1 for the first entry of the request; a divisible command has more."""
+    parts: int
+    """How many entries the request took, in the last of them; 0 while more follow."""
 
 
-class StoredEvent(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class StoredEvent(Stored, frozen=True, array_like=True, gc=False):
     """An event as it is stored: [type, version, flags, payload]."""
 
     type: str
@@ -100,7 +110,7 @@ class StoredEvent(msgspec.Struct, frozen=True, array_like=True, gc=False):
     payload: msgspec.Raw
 
 
-class Envelope(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class Envelope(Stored, frozen=True, array_like=True, gc=False):
     """The body of an `EVENTS` entry."""
 
     version: int
@@ -110,7 +120,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True, gc=False):
     request: RequestMark
     actor: Actor
     events: tuple[StoredEvent, ...]
-    attachments: tuple[AttachmentRef, ...] = ()
+    attachments: tuple[AttachmentRef, ...]
 
 
 def chain_genesis(genesis: bytes) -> bytes:
@@ -121,12 +131,5 @@ def chain_genesis(genesis: bytes) -> bytes:
 def chain_next(previous: bytes, entry: Entry) -> bytes:
     """Return h(i) from h(i-1) and entry i. Source: LOG-CONTRACT 1.7."""
     body = entry.body
-    head = (
-        _CHAIN_TAG
-        + previous
-        + entry.index.to_bytes(8, "big")
-        + entry.term.to_bytes(8, "big")
-        + entry.kind.to_bytes(1, "big")
-        + len(body).to_bytes(4, "big")
-    )
-    return hashlib.sha256(head + body).digest()
+    head = _CHAIN_HEAD(entry.index, entry.term, entry.kind, len(body))
+    return hashlib.sha256(_CHAIN_TAG + previous + head + body).digest()

@@ -12,99 +12,24 @@ between two looks at the digest is hashed once: `put` only remembers what the su
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
-from sortedcontainers import SortedList
 
-__all__ = ["Group", "Index", "Journal", "Ordered", "Table"]
+from spur.projections.indexes import Index, Sortable
 
-K = TypeVar("K", int, str, bytes, tuple[Any, ...])
+__all__ = ["Journal", "Row", "Table"]
+
+
+class Row(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """Base of every row. A row that gains a field gets a new table version."""
+
+
+K = TypeVar("K", bound=Sortable)
 R = TypeVar("R", bound=msgspec.Struct)
 
 _MASK = (1 << 256) - 1
-_ENCODER = msgspec.msgpack.Encoder()
-
-
-class Index(Protocol):
-    """A declared pure function of (key, row), kept by the table."""
-
-    def change(self, key: Any, old: Any, new: Any) -> None: ...
-
-    def clear(self) -> None: ...
-
-
-class Group(Generic[K, R]):
-    """Keys by a value of their row; read in key order."""
-
-    def __init__(self, of: Callable[[K, R], Any]) -> None:
-        self._of = of
-        self._groups: dict[Any, set[K]] = {}
-
-    def change(self, key: K, old: R | None, new: R | None) -> None:
-        before = None if old is None else self._of(key, old)
-        after = None if new is None else self._of(key, new)
-        if before == after:
-            return
-        if before is not None:
-            group = self._groups[before]
-            group.discard(key)
-            if not group:
-                del self._groups[before]
-        if after is not None:
-            self._groups.setdefault(after, set()).add(key)
-
-    def clear(self) -> None:
-        self._groups.clear()
-
-    def keys(self, value: Any) -> list[K]:
-        """Return the keys whose row has this value, in order."""
-        return sorted(self._groups.get(value, ()))
-
-    def count(self, value: Any) -> int:
-        """Return how many rows have this value."""
-        return len(self._groups.get(value, ()))
-
-    def values(self) -> list[Any]:
-        """Return the values that some row has, in order."""
-        return sorted(self._groups)
-
-
-class Ordered(Generic[K, R]):
-    """Keys in the order of a value of their row; rows whose value is None are left out."""
-
-    def __init__(self, of: Callable[[K, R], Any]) -> None:
-        self._of = of
-        self._list: SortedList[tuple[Any, K]] = SortedList()
-
-    def change(self, key: K, old: R | None, new: R | None) -> None:
-        before = None if old is None else self._of(key, old)
-        after = None if new is None else self._of(key, new)
-        if before == after:
-            return
-        if before is not None:
-            self._list.remove((before, key))
-        if after is not None:
-            self._list.add((after, key))
-
-    def clear(self) -> None:
-        self._list.clear()
-
-    def up_to(self, value: Any) -> Iterator[K]:
-        """Yield the keys whose value is at most this one, smallest first."""
-        for found, key in self._list:
-            if found > value:
-                return
-            yield key
-
-    def first(self) -> tuple[Any, K] | None:
-        """Return the smallest (value, key), or None when no row has a value."""
-        return self._list[0] if self._list else None
-
-    def __len__(self) -> int:
-        return len(self._list)
-
+_ENCODE = msgspec.msgpack.Encoder().encode
 
 Undo = list[tuple["Table[Any, Any]", Any, Any]]
 
@@ -121,22 +46,40 @@ class Journal:
 class Table(Generic[K, R]):
     """Rows of one type by key. Rows are frozen; a change replaces the row."""
 
+    __slots__ = (
+        "_indexes",
+        "_journal",
+        "_sum",
+        "_unsettled",
+        "get",
+        "key_type",
+        "name",
+        "row_type",
+        "rows",
+        "version",
+    )
+
     def __init__(
-        self, name: str, key: Any, row: type[R], journal: Journal, *indexes: Index
+        self,
+        name: str,
+        key: Any,
+        row: type[R],
+        journal: Journal,
+        *indexes: Index,
+        version: int = 1,
     ) -> None:
         self.name = name
+        self.version = version
         self.key_type = key
         self.row_type = row
         self.rows: dict[K, R] = {}
+        self.get = self.rows.get
         self._journal = journal
         self._indexes = indexes
         self._sum = 0
         self._unsettled: dict[K, R | None] = {}
 
     # -- reading
-    def get(self, key: K) -> R | None:
-        return self.rows.get(key)
-
     def __getitem__(self, key: K) -> R:
         return self.rows[key]
 
@@ -153,33 +96,60 @@ class Table(Generic[K, R]):
     # -- writing
     def put(self, key: K, row: R) -> None:
         """Insert or replace a row."""
-        self._change(key, row)
-
-    def delete(self, key: K) -> None:
-        """Remove a row. Raises: KeyError when there is none."""
-        if key not in self.rows:
-            raise KeyError(key)
-        self._change(key, None)
-
-    def _change(self, key: K, row: R | None) -> None:
         old = self.rows.get(key)
+        if self._indexes:
+            self._reindex(key, old, row)
         undo = self._journal.open
         if undo is not None:
             undo.append((self, key, old))
-        self.restore(key, row)
-
-    def restore(self, key: K, row: R | None) -> None:
-        """Set a row without noting its former value (undo, loading); None removes it."""
-        rows = self.rows
-        old = rows.get(key)
         if key not in self._unsettled:
             self._unsettled[key] = old
-        for index in self._indexes:
-            index.change(key, old, row)
+        self.rows[key] = row
+
+    def delete(self, key: K) -> None:
+        """Remove a row. Raises: KeyError when there is none."""
+        old = self.rows[key]
+        if self._indexes:
+            self._reindex(key, old, None)
+        undo = self._journal.open
+        if undo is not None:
+            undo.append((self, key, old))
+        if key not in self._unsettled:
+            self._unsettled[key] = old
+        del self.rows[key]
+
+    def restore(self, key: K, row: R | None) -> None:
+        """Set a row to its former value without noting this as a change; None removes it."""
+        old = self.rows.get(key)
+        if self._indexes:
+            self._reindex(key, old, row)
+        if key not in self._unsettled:
+            self._unsettled[key] = old
         if row is None:
-            rows.pop(key, None)
+            self.rows.pop(key, None)
         else:
-            rows[key] = row
+            self.rows[key] = row
+
+    def fill(self, rows: dict[K, R]) -> None:
+        """Take over the rows of a snapshot. The table must be empty."""
+        if self.rows or self._unsettled or self._sum:
+            raise ValueError(f"table {self.name!r} is not empty")
+        self.rows.update(rows)
+        self._unsettled.update(dict.fromkeys(rows))
+        for index in self._indexes:
+            index.fill(self.rows)
+
+    def _reindex(self, key: K, old: R | None, new: R | None) -> None:
+        """Tell every index; when one refuses, take back what the ones before it did."""
+        told = 0
+        try:
+            for index in self._indexes:
+                index.change(key, old, new)
+                told += 1
+        except Exception:
+            for index in reversed(self._indexes[:told]):
+                index.change(key, new, old)
+            raise
 
     # -- digest
     @property
@@ -210,11 +180,16 @@ class Table(Generic[K, R]):
             self.settle(len(self._unsettled))
         return self._sum.to_bytes(32, "big")
 
+    def fresh_digest(self) -> bytes:
+        """Return the digest summed anew over every row; the running one must equal it."""
+        total = sum(self._hash(key, row) for key, row in self.rows.items())
+        return (total & _MASK).to_bytes(32, "big")
+
     def _hash(self, key: K, row: R) -> int:
-        data = _ENCODER.encode((self.name, key, row))
+        data = _ENCODE((self.name, key, row))
         return int.from_bytes(hashlib.sha256(data).digest(), "big")
 
     # -- indexes
-    def reindexed(self) -> list[Index]:
+    def indexes(self) -> tuple[Index, ...]:
         """Return this table's indexes, for the invariant that compares them with fresh ones."""
-        return list(self._indexes)
+        return self._indexes

@@ -1,0 +1,102 @@
+"""Decide: the judging of a request against the present state.
+
+    @command(HoldJob, permission=Permission.OWNER)
+    def decide_hold_job(state: State, request: HoldJob, context: Context) -> Decision | Rejection:
+        ...
+
+A command reads the state and writes nothing: it returns the events that say what shall be, and
+the answer. Rejections are values. Everything that a command may know of the world is in its
+context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from spur.commands.permissions import Permission, refuse
+from spur.events.declare import Event
+from spur.events.envelope import Actor, AttachmentRef
+from spur.projections.state import State
+from spur.values.errors import InvariantBroken, Rejection
+from spur.wire.declare import Answer, Request, name_of
+
+__all__ = ["COMMANDS", "CommandType", "Context", "Decision", "command", "decide"]
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a command may know besides state and request."""
+
+    now_ns: int
+    """The stamp that the entry will carry."""
+    index: int
+    """The index that the entry will have: that of the state, plus one."""
+    actor: Actor
+    attachments: tuple[AttachmentRef, ...] = ()
+    """In the order of the request's attachments."""
+    part: int = 1
+    """Which part of a divisible command this is."""
+
+
+class Decision(msgspec.Struct, frozen=True, gc=False):
+    """What a command came to: events for one entry, and the answer."""
+
+    events: tuple[Event, ...]
+    answer: Answer
+    more: bool = False
+    """A divisible command is not finished: log this part, then decide again with the next part's
+    number. The answer of the last part counts."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CommandType:
+    """What the registry knows of one command."""
+
+    request: type[Request]
+    name: str
+    permission: Permission
+    divisible: bool
+    judge: Callable[[State, Any, Context], Decision | Rejection]
+
+
+COMMANDS: dict[type[Request], CommandType] = {}
+
+J = TypeVar("J", bound=Callable[[State, Any, Context], Decision | Rejection])
+
+
+def command(
+    request: type[Request], *, permission: Permission, divisible: bool = False
+) -> Callable[[J], J]:
+    """Register what judges a class of requests."""
+
+    def register(judge: J) -> J:
+        if request in COMMANDS:
+            raise ValueError(f"{request.__name__} is judged twice")
+        COMMANDS[request] = CommandType(
+            request=request,
+            name=name_of(request),
+            permission=permission,
+            divisible=divisible,
+            judge=judge,
+        )
+        return judge
+
+    return register
+
+
+def decide(state: State, request: Request, context: Context) -> Decision | Rejection:
+    """Return the events that the request comes to, or why it is refused.
+
+    A decision without events needs no entry: the answer stands for the state as it is.
+    """
+    row = COMMANDS[type(request)]
+    refused = refuse(state, row.permission, context.actor)
+    if refused is not None:
+        return refused
+    decision = row.judge(state, request, context)
+    if isinstance(decision, Decision) and decision.more and not row.divisible:
+        raise InvariantBroken(f"{row.name} is not declared divisible, and asks for more parts")
+    return decision

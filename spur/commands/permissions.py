@@ -1,0 +1,83 @@
+"""Permissions: who may ask what, as one table (LOG-CONTRACT 6.1).
+
+A command declares the least role that it takes. Whose job it is, is the command's own question
+(`may_act_for`); everything else is answered here.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from spur.events.envelope import Actor
+from spur.values.errors import Rejection
+
+if TYPE_CHECKING:
+    from spur.projections.state import State
+
+__all__ = ["Permission", "Role", "may_act_for", "refuse", "role_of"]
+
+
+class Role(IntEnum):
+    """What an actor is; each may do what those before it may."""
+
+    NOBODY = 0
+    USER = 1
+    COORDINATOR = 2
+    OPERATOR = 3
+    ADMINISTRATOR = 4
+
+
+class Permission(IntEnum):
+    """What a command takes."""
+
+    USER = 1
+    """Any user; whether the subject is theirs is judged by the command."""
+    COORDINATOR = 2
+    OPERATOR = 3
+    ADMINISTRATOR = 4
+    AGENT = 5
+    """An agent speaking of its own nodes; which nodes is judged by the command."""
+    CLUSTER = 6
+    """The cluster itself: its clock and its scheduler."""
+
+
+_HOST_LIMITS = {
+    "controller": Role.ADMINISTRATOR,
+    "admin": Role.ADMINISTRATOR,
+    "login": Role.COORDINATOR,
+    "compute": Role.USER,
+}
+"""The most that a host of each role may vouch for."""
+
+
+def role_of(state: State, actor: Actor) -> Role:
+    """Return the role of an actor: what the uid is, as far as its host may vouch for it."""
+    if actor.host_role == "cluster":
+        return Role.ADMINISTRATOR
+    most = _HOST_LIMITS.get(actor.host_role, Role.NOBODY)
+    if actor.uid == 0:
+        return most if most == Role.ADMINISTRATOR else min(most, Role.USER)
+    return min(most, Role.USER)
+
+
+def refuse(state: State, permission: Permission, actor: Actor) -> Rejection | None:
+    """Return why the actor may not use a command that takes this permission, or None."""
+    if permission is Permission.CLUSTER:
+        allowed = actor.host_role == "cluster"
+    elif permission is Permission.AGENT:
+        allowed = actor.host_role in ("cluster", "compute", "controller")
+    else:
+        allowed = role_of(state, actor) >= permission.value
+    if allowed:
+        return None
+    return Rejection(
+        "not-permitted",
+        f"uid {actor.uid} on a {actor.host_role} host may not ask this; it takes "
+        f"{permission.name.lower()}; nothing was changed",
+    )
+
+
+def may_act_for(state: State, actor: Actor, owner_uid: int) -> bool:
+    """Return whether the actor may change what belongs to this user."""
+    return actor.uid == owner_uid or role_of(state, actor) >= Role.OPERATOR

@@ -1,0 +1,226 @@
+"""Secondary indexes: pure functions of a row, kept by the table they belong to.
+
+They are told of every change, undo included, and hold nothing that their table's rows do not say.
+So `fresh` plus one pass over the rows must give the same `contents`, which the invariant
+"indexes-match-their-rows" checks.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+from sortedcontainers import SortedList
+
+__all__ = ["Group", "Index", "Oldest", "Ordered", "Sortable", "Spread"]
+
+
+class Sortable(Protocol):
+    """A key that has an order."""
+
+    def __lt__(self, other: Any, /) -> bool: ...
+
+
+K = TypeVar("K", bound=Sortable)
+R = TypeVar("R", bound=msgspec.Struct)
+
+
+class Index(Protocol):
+    """A declared pure function of (key, row). A change that raises has changed nothing."""
+
+    def change(self, key: Any, old: Any, new: Any) -> None:
+        """Follow one row from its old to its new value; None stands for no row."""
+        ...
+
+    def fill(self, rows: Mapping[Any, Any]) -> None:
+        """Follow every row of a table at once; the index must be empty."""
+        ...
+
+    def fresh(self) -> Index:
+        """Return an empty index of the same declaration."""
+        ...
+
+    def contents(self) -> object:
+        """Return what the index holds, in a form that compares equal for equal indexes."""
+        ...
+
+
+class Group(Generic[K, R]):
+    """Keys by a value of their row; read in key order. Rows whose value is None are left out."""
+
+    def __init__(self, of: Callable[[K, R], Any]) -> None:
+        self._of = of
+        self._groups: dict[Any, set[K]] = {}
+
+    def change(self, key: K, old: R | None, new: R | None) -> None:
+        before = None if old is None else self._of(key, old)
+        after = None if new is None else self._of(key, new)
+        if before == after:
+            return
+        if before is not None:
+            group = self._groups[before]
+            group.discard(key)
+            if not group:
+                del self._groups[before]
+        if after is not None:
+            group_or_none = self._groups.get(after)
+            if group_or_none is None:
+                self._groups[after] = {key}
+            else:
+                group_or_none.add(key)
+
+    def fill(self, rows: Mapping[K, R]) -> None:
+        for key, row in rows.items():
+            self.change(key, None, row)
+
+    def fresh(self) -> Group[K, R]:
+        return Group(self._of)
+
+    def contents(self) -> object:
+        return self._groups
+
+    def keys(self, value: Any) -> list[K]:
+        """Return the keys whose row has this value, in order."""
+        return sorted(self._groups.get(value, ()))
+
+    def count(self, value: Any) -> int:
+        """Return how many rows have this value."""
+        return len(self._groups.get(value, ()))
+
+    def values(self) -> list[Any]:
+        """Return the values that some row has, in order."""
+        return sorted(self._groups)
+
+
+class Spread(Generic[K, R]):
+    """The one key that claims a value; each row claims any number of values.
+
+    A value claimed by two rows is refused, so the state never holds such rows.
+    """
+
+    def __init__(self, of: Callable[[K, R], Iterable[Any]]) -> None:
+        self._of = of
+        self._claims: dict[Any, K] = {}
+
+    def change(self, key: K, old: R | None, new: R | None) -> None:
+        claims = self._claims
+        after = () if new is None else tuple(self._of(key, new))
+        for value in after:
+            if claims.get(value, key) != key:
+                raise ValueError(f"{value!r} is claimed by {claims[value]!r} and {key!r}")
+        if old is not None:
+            for value in self._of(key, old):
+                del claims[value]
+        for value in after:
+            claims[value] = key
+
+    def fill(self, rows: Mapping[K, R]) -> None:
+        for key, row in rows.items():
+            self.change(key, None, row)
+
+    def fresh(self) -> Spread[K, R]:
+        return Spread(self._of)
+
+    def contents(self) -> object:
+        return self._claims
+
+    def key(self, value: Any) -> K | None:
+        """Return the key that claims the value, or None."""
+        return self._claims.get(value)
+
+    def values(self) -> list[Any]:
+        """Return every claimed value, in order."""
+        return sorted(self._claims)
+
+    def __len__(self) -> int:
+        return len(self._claims)
+
+
+class Ordered(Generic[K, R]):
+    """Keys in the order of a value of their row; rows whose value is None are left out."""
+
+    def __init__(self, of: Callable[[K, R], Any]) -> None:
+        self._of = of
+        self._list: SortedList[tuple[Any, K]] = SortedList()
+
+    def change(self, key: K, old: R | None, new: R | None) -> None:
+        before = None if old is None else self._of(key, old)
+        after = None if new is None else self._of(key, new)
+        if before == after:
+            return
+        if before is not None:
+            self._list.remove((before, key))
+        if after is not None:
+            self._list.add((after, key))
+
+    def fill(self, rows: Mapping[K, R]) -> None:
+        pairs = ((self._of(key, row), key) for key, row in rows.items())
+        self._list = SortedList(pair for pair in pairs if pair[0] is not None)
+
+    def fresh(self) -> Ordered[K, R]:
+        return Ordered(self._of)
+
+    def contents(self) -> object:
+        return list(self._list)
+
+    def up_to(self, value: Any) -> Iterator[K]:
+        """Yield the keys whose value is at most this one, smallest first."""
+        for found, key in self._list:
+            if found > value:
+                return
+            yield key
+
+    def first(self) -> tuple[Any, K] | None:
+        """Return the smallest (value, key), or None when no row has a value."""
+        return self._list[0] if self._list else None
+
+    def __len__(self) -> int:
+        return len(self._list)
+
+
+class Oldest(Generic[K, R]):
+    """Keys in the order of a number that each new row has higher than all before it.
+
+    Rows come at the high end and go at the low end; their undo does the reverse. All four are
+    constant in time, which a sorted list is not. Anything else is refused.
+    """
+
+    def __init__(self, of: Callable[[K, R], int]) -> None:
+        self._of = of
+        self._queue: deque[tuple[int, K]] = deque()
+
+    def change(self, key: K, old: R | None, new: R | None) -> None:
+        queue = self._queue
+        if old is None and new is not None:
+            pair = (self._of(key, new), key)
+            if not queue or pair > queue[-1]:
+                queue.append(pair)
+            elif pair < queue[0]:
+                queue.appendleft(pair)
+            else:
+                raise ValueError(f"{key!r} would come between older and newer rows")
+        elif old is not None and new is None:
+            pair = (self._of(key, old), key)
+            if queue[0] == pair:
+                queue.popleft()
+            elif queue[-1] == pair:
+                queue.pop()
+            else:
+                raise ValueError(f"{key!r} is neither the oldest nor the newest row")
+        elif old is not None and new is not None and self._of(key, old) != self._of(key, new):
+            raise ValueError(f"{key!r} would change its place among older and newer rows")
+
+    def fill(self, rows: Mapping[K, R]) -> None:
+        self._queue = deque(sorted((self._of(key, row), key) for key, row in rows.items()))
+
+    def fresh(self) -> Oldest[K, R]:
+        return Oldest(self._of)
+
+    def contents(self) -> object:
+        return list(self._queue)
+
+    def first(self) -> tuple[int, K] | None:
+        """Return the smallest (number, key), or None when there is no row."""
+        return self._queue[0] if self._queue else None

@@ -1,0 +1,125 @@
+"""Requests remembered, so that one tried twice is done once (LOG-CONTRACT 3.5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from spur.events.envelope import Envelope
+from spur.projections.cluster import CounterRow
+from spur.projections.tables import Row
+from spur.values.errors import Rejection
+from spur.values.limits import (
+    REMEMBERED_REQUESTS_MAX,
+    REQUEST_MEMORY_NS,
+    REQUESTS_FORGOTTEN_PER_ENTRY_MAX,
+)
+
+if TYPE_CHECKING:
+    from spur.projections.state import State
+
+__all__ = [
+    "RequestKey",
+    "RequestRow",
+    "StoredAnswer",
+    "lookup",
+    "next_part",
+    "remember_request",
+]
+
+RequestKey = tuple[str, bytes]
+"""Principal and request id."""
+
+FLOOR = "requests-floor"
+"""Counter that holds the newest evicted index."""
+
+
+class RequestRow(Row, frozen=True):
+    """A request that was executed, or whose parts are being executed."""
+
+    index: int
+    """The entry of its first part."""
+    time_ns: int
+    hash: bytes
+    part: int
+    """Parts done; 0 when the request is finished."""
+    answer: bytes
+    answer_index: int
+    """The entry whose answer this is; 0 while parts follow."""
+
+
+class StoredAnswer(msgspec.Struct, frozen=True, gc=False):
+    """The answer that a request had the first time."""
+
+    answer: bytes
+    index: int
+
+
+def lookup(
+    state: State, principal: str, request_id: bytes, request_hash: bytes, since: int
+) -> StoredAnswer | Rejection | None:
+    """Return what is known of a request; None when it is to be executed, or gone on with."""
+    row = state.requests.get((principal, request_id))
+    if row is None:
+        floor = request_floor(state)
+        if since < floor:
+            return Rejection(
+                "outcome-unknown",
+                f"the request was first tried at index {since}, and what came of requests up to "
+                f"{floor} is forgotten; nothing was executed",
+                "look whether it took effect, then ask with a new request id",
+            )
+        return None
+    if row.hash != request_hash:
+        return Rejection(
+            "request-reused",
+            "this request id was used for another request; nothing was executed",
+            "give each request its own id",
+        )
+    if row.part:
+        return None
+    return StoredAnswer(row.answer, row.answer_index)
+
+
+def next_part(state: State, principal: str, request_id: bytes) -> int:
+    """Return the number of the part to execute next: 1, unless parts of it were done before."""
+    row = state.requests.get((principal, request_id))
+    return 1 if row is None else row.part + 1
+
+
+def request_floor(state: State) -> int:
+    """Return the newest index whose request was evicted; 0 when none was."""
+    row = state.counters.get(FLOOR)
+    return 0 if row is None else row.value
+
+
+def remember_request(state: State, index: int, envelope: Envelope) -> None:
+    """Write down what an entry answers, and forget the oldest that are over age or number."""
+    request = envelope.request
+    table = state.requests
+    if request.id:
+        key = (request.principal, request.id)
+        known = table.get(key)
+        first = index if known is None else known.index
+        time_ns = envelope.time_ns if known is None else known.time_ns
+        if request.parts:
+            row = RequestRow(first, time_ns, request.hash, 0, request.answer, index)
+        else:
+            row = RequestRow(first, time_ns, request.hash, request.part, b"", 0)
+        table.put(key, row)
+    oldest = state.requests_oldest.first()
+    if oldest is None:
+        return
+    horizon_ns = envelope.time_ns - REQUEST_MEMORY_NS
+    forgotten = 0
+    while oldest is not None and forgotten < REQUESTS_FORGOTTEN_PER_ENTRY_MAX:
+        number, key = oldest
+        if len(table) <= REMEMBERED_REQUESTS_MAX and table[key].time_ns > horizon_ns:
+            break
+        table.delete(key)
+        forgotten += 1
+        floor = number
+        oldest = state.requests_oldest.first()
+    if forgotten:
+        state.counters.put(FLOOR, CounterRow(floor))

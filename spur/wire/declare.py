@@ -1,0 +1,84 @@
+"""Declaring what goes over the wire: requests and answers, one struct each.
+
+    @request
+    class HoldJob(Request, frozen=True, tag="job.hold"):
+        job_id: JobId
+
+The tag is the request's name in envelopes, in the table of permissions and in messages.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+__all__ = [
+    "ANSWERS",
+    "REQUESTS",
+    "Answer",
+    "Attachment",
+    "Done",
+    "Request",
+    "answer",
+    "name_of",
+    "request",
+]
+
+
+class Request(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """Base of everything that can be asked; subclasses carry a tag."""
+
+
+class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """Base of everything that can be answered; subclasses carry a tag."""
+
+
+class Attachment(
+    msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True
+):
+    """Bytes that ride beside a request and lie outside the log."""
+
+    name: str
+    content: bytes
+
+
+REQUESTS: dict[str, type[Request]] = {}
+ANSWERS: dict[str, type[Answer]] = {}
+
+Q = TypeVar("Q", bound=type[Request])
+A = TypeVar("A", bound=type[Answer])
+
+
+def _register(registry: dict[str, Any], cls: Any) -> None:
+    tag = cls.__struct_config__.tag
+    if not isinstance(tag, str):
+        raise ValueError(f"{cls.__name__} needs a tag: a name such as 'job.hold'")
+    if tag in registry:
+        raise ValueError(f"{tag!r} is declared twice")
+    registry[tag] = cls
+
+
+def request(cls: Q) -> Q:
+    """Register a class of requests under its tag."""
+    _register(REQUESTS, cls)
+    return cls
+
+
+def answer(cls: A) -> A:
+    """Register a class of answers under its tag."""
+    _register(ANSWERS, cls)
+    return cls
+
+
+def name_of(cls: type[Request]) -> str:
+    """Return the tag of a class of requests."""
+    tag = cls.__struct_config__.tag
+    if not isinstance(tag, str):
+        raise TypeError(f"{cls.__name__} has no tag")
+    return tag
+
+
+@answer
+class Done(Answer, frozen=True, tag="done"):
+    """The request was executed; there is nothing else to say."""
