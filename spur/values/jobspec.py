@@ -1,0 +1,105 @@
+"""What a job asks for, as its submission says it and `update` may change it.
+
+A spec holds what steers a decision and no more. Text that steers nothing (paths, arguments,
+comment) is a `JobText`, which travels as an attachment and stays out of the log (LOG-CONTRACT 2).
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+from spur.values.ids import PartitionName
+from spur.values.tres import GresAsk, Per
+
+__all__ = [
+    "JobSpec",
+    "JobText",
+    "ResourceAsk",
+    "Sharing",
+    "decode_text",
+    "encode_text",
+]
+
+
+class Sharing(IntEnum):
+    """With whom a job shares its nodes. Source: sbatch(1) --exclusive, --oversubscribe."""
+
+    PARTITION = 0
+    """As the partition's OverSubscribe says."""
+    OVERSUBSCRIBE = 1
+    EXCLUSIVE = 2
+    USER = 3
+    """Only with jobs of the same user."""
+
+
+class ResourceAsk(
+    msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True
+):
+    """What a job needs of nodes. Jobs with an equal ask are of one shape."""
+
+    nodes_min: int
+    nodes_max: int
+    """0 is as many as it takes."""
+    tasks: int
+    tasks_per_node: int
+    """0 is any number."""
+    cpus_per_task: int
+    memory_mib: int
+    """0 is the partition's default."""
+    memory_per: Per
+    """NODE, CPU or GPU."""
+    gres: tuple[GresAsk, ...]
+    features: str
+    """The constraint expression, as Slurm spells it; empty for none."""
+    nodes_required: str
+    """A host list that the allocation must include; empty for none."""
+    nodes_excluded: str
+    sharing: Sharing
+    licenses: str
+    reservation: str
+
+
+class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """All of a submission that steers a decision."""
+
+    name: str
+    partitions: tuple[PartitionName, ...]
+    """Where it may run, best first; never empty."""
+    account: str
+    qos: str
+    ask: ResourceAsk
+    time_limit_s: int | None
+    """None is the partition's default."""
+    begin_ns: int
+    """UTC; it does not start before. 0 is at once."""
+    nice: int
+    requeue: bool
+    """Whether a lost node puts it back into the queue rather than ending it."""
+    batch: bool
+    """Whether a script runs on the first node; else it is an allocation for someone who waits."""
+
+
+class JobText(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """The content of the attachment "text": what the agent and people need, and no decision."""
+
+    working_directory: bytes
+    argv: tuple[bytes, ...]
+    stdin_path: bytes
+    stdout_path: bytes
+    stderr_path: bytes
+    comment: bytes
+
+
+_DECODER = msgspec.msgpack.Decoder(JobText)
+
+
+def encode_text(text: JobText) -> bytes:
+    """Return the content of the attachment "text"."""
+    return msgspec.msgpack.encode(text)
+
+
+def decode_text(content: bytes) -> JobText:
+    """Read the attachment "text". Raises: msgspec.MsgspecError when it is none."""
+    return _DECODER.decode(content)

@@ -1,0 +1,106 @@
+"""States of jobs, reasons for waiting or ending, and kinds of hold, in Slurm's words."""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+
+__all__ = ["HOLD_REASONS", "Hold", "JobState", "NodeShareState", "Phase", "Reason"]
+
+
+class JobState(StrEnum):
+    """What a job is shown as. Source: squeue(1) JOB STATE CODES."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    SUSPENDED = "SUSPENDED"
+    COMPLETED = "COMPLETED"
+    CANCELLED = "CANCELLED"
+    FAILED = "FAILED"
+    TIMEOUT = "TIMEOUT"
+    NODE_FAIL = "NODE_FAIL"
+    PREEMPTED = "PREEMPTED"
+    BOOT_FAIL = "BOOT_FAIL"
+    DEADLINE = "DEADLINE"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
+    REQUEUED = "REQUEUED"
+    """How the record of a run ends whose job was put back into the queue."""
+
+
+class Phase(IntEnum):
+    """How far one run of a job has come. It only moves forward."""
+
+    PENDING = 0
+    RUNNING = 1
+    """It has its allocation; its nodes were or will be told to launch."""
+    STOPPING = 2
+    """How it ends is settled; some node has still to report it dead (Slurm's COMPLETING)."""
+    ENDED = 3
+
+
+class NodeShareState(IntEnum):
+    """What is known of a run on one of its nodes."""
+
+    OWED = 0
+    """The node has not answered the launch yet."""
+    LAUNCHED = 1
+    ENDED = 2
+    VOID = 3
+    """The attempt did not come to life here and never will."""
+    LOST = 4
+    """The node is cut off; whether the attempt still lives is not known."""
+    DEAD = 5
+    """The node was cut off, and rebooted or was fenced: the attempt can't live."""
+
+
+class Hold(IntEnum):
+    """Why a job may not start until it is released."""
+
+    NONE = 0
+    USER = 1
+    ADMIN = 2
+    """Only an operator releases it."""
+    MAX_REQUEUE = 3
+    LAUNCH_FAILURE = 4
+    REQUEUE = 5
+    """Put back into the queue with the wish that it wait there."""
+
+
+class Reason(StrEnum):
+    """Why a job waits, or why a run ended as it did. Source: squeue(1) JOB REASON CODES."""
+
+    NONE = "None"
+    # -- waiting
+    PRIORITY = "Priority"
+    RESOURCES = "Resources"
+    DEPENDENCY = "Dependency"
+    DEPENDENCY_NEVER_SATISFIED = "DependencyNeverSatisfied"
+    BEGIN_TIME = "BeginTime"
+    HELD_BY_USER = "JobHeldUser"
+    HELD_BY_ADMIN = "JobHeldAdmin"
+    MAX_REQUEUE = "JobHoldMaxRequeue"
+    LAUNCH_FAILURE = "JobLaunchFailure"
+    ARRAY_TASK_LIMIT = "JobArrayTaskLimit"
+    LICENSES = "Licenses"
+    RESERVATION = "Reservation"
+    REQ_NODE_NOT_AVAIL = "ReqNodeNotAvail"
+    BAD_CONSTRAINTS = "BadConstraints"
+    PARTITION_DOWN = "PartitionDown"
+    PARTITION_INACTIVE = "PartitionInactive"
+    PARTITION_NODE_LIMIT = "PartitionNodeLimit"
+    PARTITION_TIME_LIMIT = "PartitionTimeLimit"
+    NODE_DOWN = "NodeDown"
+    # -- having ended
+    NON_ZERO_EXIT_CODE = "NonZeroExitCode"
+    RAISED_SIGNAL = "RaisedSignal"
+    TIME_LIMIT = "TimeLimit"
+    OUT_OF_MEMORY = "OutOfMemory"
+
+
+HOLD_REASONS: dict[Hold, Reason] = {
+    Hold.USER: Reason.HELD_BY_USER,
+    Hold.ADMIN: Reason.HELD_BY_ADMIN,
+    Hold.MAX_REQUEUE: Reason.MAX_REQUEUE,
+    Hold.LAUNCH_FAILURE: Reason.LAUNCH_FAILURE,
+    Hold.REQUEUE: Reason.HELD_BY_USER,
+}
+"""The reason that a held job shows."""
