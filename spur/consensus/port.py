@@ -1,0 +1,83 @@
+"""The port between the replicated log and what follows it.
+
+`Machine` is what an engine drives: the controller's front in production, a list of bytes in the
+contract suite. `Log` is what a machine may ask of an engine. Every engine (the Raft replica, the
+engine in memory) keeps the same order of calls:
+
+    restored?  committed*  ( leading  committed*  following )*
+
+`leading` comes when every entry up to `last` may be read and applied, and before anything may be
+proposed in that term; `following` comes before the first entry of another leader is committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from spur.events.envelope import Entry
+
+__all__ = ["Log", "Machine", "Refusal", "SnapshotSource"]
+
+
+class Refusal(msgspec.Struct, frozen=True, gc=False):
+    """Why a proposal was not taken; nothing was appended."""
+
+    code: str
+    """not-leader | busy | too-large | transferring."""
+    leader: int = 0
+    """The leader as far as known; 0 when unknown."""
+
+
+class SnapshotSource(Protocol):
+    """A whole snapshot that can be read, chunk by chunk, each checked against its digest."""
+
+    @property
+    def manifest(self) -> bytes: ...
+
+    def chunks(self) -> Iterator[tuple[str, bytes]]: ...
+
+
+class Machine(Protocol):
+    """Follows the log. Calls come from one thread, in log order, and must not block."""
+
+    def restored(self, snapshot: SnapshotSource) -> None:
+        """Replace everything by a snapshot: at the start, or when one was installed."""
+        ...
+
+    def committed(self, entries: Sequence[Entry]) -> None:
+        """Take entries that are committed, each once, in order; blobs may be left out."""
+        ...
+
+    def leading(self, term: int) -> None:
+        """This replica leads: entries up to `Log.last` are to be applied before deciding."""
+        ...
+
+    def following(self, leader: int) -> None:
+        """This replica does not lead (any more): undo to the last committed entry."""
+        ...
+
+    def barrier_passed(self, token: int, index: int | None) -> None:
+        """Answer a barrier: reads at or after this index are current; None: ask again."""
+        ...
+
+
+class Log(Protocol):
+    """What a machine may ask of its engine."""
+
+    @property
+    def last(self) -> int: ...
+
+    @property
+    def term(self) -> int: ...
+
+    @property
+    def leader(self) -> int: ...
+
+    def entries(self, first: int, last: int) -> Sequence[Entry]: ...
+
+    def propose(self, kind: int, body: bytes, blobs: tuple[bytes, ...]) -> Entry | Refusal: ...
+
+    def barrier(self, token: int) -> bool: ...
