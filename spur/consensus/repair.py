@@ -1,0 +1,183 @@
+"""Repairing damaged files from peers: ledger segments and blobs.
+
+Bytes of a peer are only ever believed after they match the chain (segments) or their own digest
+(blobs), so any member may serve them. One thing is asked of one peer at a time, in parts; a peer
+that does not answer, or does not hold it whole, is passed over for the next.
+
+Source: LOG-CONTRACT 5.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from spur.consensus.blobs import BlobStore, blob_digest
+from spur.consensus.exchange import BlobPart, Exchange, FetchBlob, FetchSegment, SegmentPart
+from spur.consensus.ledger import Ledger, LedgerDamaged
+from spur.events.envelope import Entry, EntryKind, Envelope
+
+__all__ = ["Repair", "Repaired"]
+
+PART_BYTES = 128 * 1024
+"""Bytes of one answer; fits a frame."""
+
+PATIENCE_TICKS = 20
+"""Ticks without an answer before the next peer is asked."""
+
+_ENVELOPE = msgspec.msgpack.Decoder(Envelope)
+
+
+class _Stores(Protocol):
+    @property
+    def ledger(self) -> Ledger: ...
+
+    @property
+    def blobs(self) -> BlobStore: ...
+
+
+@dataclass(frozen=True)
+class Repaired:
+    """Something that arrived whole: a segment's number or a blob's digest, and its bytes."""
+
+    what: int | bytes
+    data: bytes
+
+
+@dataclass
+class _Wanted:
+    what: int | bytes
+    got: bytearray
+    peer: int = 0
+    tries: int = 0
+    patience: int = 0
+
+
+class Repair:
+    """What one replica lacks, and what it can give."""
+
+    def __init__(self, me: int, stores: _Stores) -> None:
+        self._me = me
+        self._stores = stores
+        self._wanted: dict[int | bytes, _Wanted] = {}
+
+    @property
+    def wanted(self) -> list[int | bytes]:
+        """What is damaged or missing here: segment numbers and blob digests."""
+        return list(self._wanted)
+
+    def want_segment(self, number: int) -> None:
+        """Ask the peers for a ledger segment."""
+        self._wanted.setdefault(number, _Wanted(number, bytearray()))
+
+    def want_blob(self, digest: bytes) -> None:
+        """Ask the peers for a blob."""
+        self._wanted.setdefault(digest, _Wanted(digest, bytearray()))
+
+    def with_blobs(self, entry: Entry) -> Entry | None:
+        """Return a committed entry with its blobs, b"" for one that is gone.
+
+        None when a blob is missing here that should not be; it is then asked of the peers.
+        """
+        if entry.kind != EntryKind.EVENTS:
+            return entry
+        blobs = []
+        for ref in _ENVELOPE.decode(entry.body).attachments:
+            blob = self._stores.blobs.get(ref.digest)
+            if blob is None and self._stores.blobs.state(ref.digest) != "gone":
+                self.want_blob(ref.digest)
+                return None
+            blobs.append(blob or b"")
+        return msgspec.structs.replace(entry, blobs=tuple(blobs)) if blobs else entry
+
+    # -- asking
+    def tick(self, peers: Sequence[int]) -> list[Exchange]:
+        """Let one tick pass; return what to ask now."""
+        out: list[Exchange] = []
+        for wanted in list(self._wanted.values()):
+            wanted.patience -= 1
+            if wanted.patience <= 0 and peers:
+                wanted.peer = peers[wanted.tries % len(peers)]
+                wanted.tries += 1
+                wanted.got.clear()
+                out.append(self._ask(wanted))
+        return out
+
+    def _ask(self, wanted: _Wanted) -> Exchange:
+        wanted.patience = PATIENCE_TICKS
+        offset = len(wanted.got)
+        if isinstance(wanted.what, int):
+            return FetchSegment(
+                sender=self._me, to=wanted.peer, number=wanted.what, offset=offset
+            )
+        return FetchBlob(sender=self._me, to=wanted.peer, digest=wanted.what, offset=offset)
+
+    def collect(self, part: SegmentPart | BlobPart) -> tuple[Repaired | None, Exchange | None]:
+        """Take a part; return what is whole now, and the next question."""
+        what = part.number if isinstance(part, SegmentPart) else part.digest
+        wanted = self._wanted.get(what)
+        if wanted is None or part.sender != wanted.peer or part.offset != len(wanted.got):
+            return None, None
+        if not part.total:
+            wanted.patience = 0
+            return None, None
+        wanted.got += part.data
+        if len(wanted.got) < part.total:
+            return None, self._ask(wanted)
+        wanted.patience = PATIENCE_TICKS
+        return Repaired(what, bytes(wanted.got)), None
+
+    # -- blocking: the ledger lane
+    def read(self, question: FetchSegment | FetchBlob) -> Exchange:
+        """Read what a peer asks for; a part with total 0 says that it is not whole here."""
+        whole: bytes | None
+        if isinstance(question, FetchSegment):
+            try:
+                whole = self._stores.ledger.segment_bytes(question.number)
+            except LedgerDamaged:
+                whole = None
+        else:
+            whole = self._stores.blobs.get(question.digest)
+        data = (whole or b"")[question.offset : question.offset + PART_BYTES]
+        total = len(whole or b"")
+        if isinstance(question, FetchSegment):
+            return SegmentPart(
+                sender=self._me,
+                to=question.sender,
+                number=question.number,
+                offset=question.offset,
+                total=total,
+                data=data,
+            )
+        return BlobPart(
+            sender=self._me,
+            to=question.sender,
+            digest=question.digest,
+            offset=question.offset,
+            total=total,
+            data=data,
+        )
+
+    def store(self, whole: Repaired) -> bool:
+        """Put a repaired segment or blob in its place; False when it does not match."""
+        if isinstance(whole.what, int):
+            try:
+                self._stores.ledger.replace_segment(whole.what, whole.data)
+            except LedgerDamaged:
+                return False
+        elif blob_digest(whole.data) != whole.what:
+            return False
+        else:
+            self._stores.blobs.put([whole.data])
+            self._stores.blobs.sync()
+        return True
+
+    def stored(self, whole: Repaired, matched: bool) -> None:
+        """Learn how storing went: done, or the next peer is asked."""
+        if matched:
+            self._wanted.pop(whole.what, None)
+        elif (wanted := self._wanted.get(whole.what)) is not None:
+            wanted.patience = 0

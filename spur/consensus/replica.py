@@ -1,0 +1,542 @@
+"""One replica: the Raft core with its disk, without clock, socket or thread.
+
+The shell (the asyncio driver, or the simulator) feeds messages, ticks and proposals, and calls
+`pump` once per turn. Blocking work comes out as jobs of two lanes, at most one in flight in each:
+
+    wal lane      what an answer waits for: one group, one sync
+    ledger lane   what may wait: ledger and blobs behind the commit, snapshots, serving late members
+
+A shell runs `job.run()` where it may block and `job.finish(result)` back on its loop. An error from
+a job is never handled here: the process ends, since a failed sync leaves the page cache in doubt.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from spur.consensus.blobs import BlobStore
+from spur.consensus.clock import ClockJudge
+from spur.consensus.core import Core, Ready, Want, WantChunk
+from spur.consensus.exchange import (
+    BlobPart,
+    ClockAsk,
+    ClockTell,
+    Exchange,
+    FetchBlob,
+    FetchSegment,
+    SegmentPart,
+)
+from spur.consensus.ledger import Ledger, LedgerDamaged
+from spur.consensus.messages import Message, SnapshotChunk
+from spur.consensus.port import Machine, Refusal
+from spur.consensus.repair import Repair, Repaired
+from spur.consensus.snapshots import SnapshotStore
+from spur.consensus.wal import Wal
+from spur.events.envelope import Entry
+
+__all__ = ["Job", "Replica", "ReplicaSettings", "Storage"]
+
+
+CLOCK_PROBE_TICKS = 30
+"""Ticks between two questions for the peers' clocks, about a second."""
+
+REPLAY_BYTES = 4 << 20
+"""Bytes of the ledger given to the machine at once when it starts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicaSettings:
+    """Limits of a replica; none of them may change what is decided."""
+
+    commit_slice: int = 1000
+    """Entries given to the machine in one turn; the loop breathes between slices."""
+    memory_entries: int = 20_000
+    """Committed entries kept in memory for followers that are a little late."""
+    memory_bytes: int = 16 << 20
+    """Bytes of bodies and blobs of such entries."""
+    serve_bytes: int = 192 * 1024
+    """Bytes read from the ledger at once for a late member."""
+    sync_ledger_every: int = 4096
+    """Entries after which the ledger is synced, so that the WAL may be recycled."""
+    snapshot_lag: int = 200_000
+    """A member that lacks more entries than this gets a snapshot, when there is one."""
+
+
+@dataclass
+class Storage:
+    """The four stores of one replica's directory."""
+
+    wal: Wal
+    ledger: Ledger
+    blobs: BlobStore
+    snapshots: SnapshotStore
+
+
+@dataclass(frozen=True)
+class Job:
+    """Blocking work: `run` may block, `finish` takes its result on the loop."""
+
+    lane: str
+    run: Callable[[], Any]
+    finish: Callable[[Any], None]
+
+
+class Clocks(Protocol):
+    """The two clocks of this machine."""
+
+    def wall_ns(self) -> int:
+        """Return the wall clock, UTC."""
+        ...
+
+    def mono_ns(self) -> int:
+        """Return a clock that is never set and counts while the machine sleeps."""
+        ...
+
+
+@dataclass
+class _Lane:
+    busy: bool = False
+    queue: deque[Job] = field(default_factory=deque)
+
+
+class Replica:
+    """A member of the cluster's log. Implements `Log` for its machine."""
+
+    def __init__(
+        self,
+        *,
+        core: Core,
+        storage: Storage,
+        settings: ReplicaSettings,
+        clocks: Clocks,
+        stable: int,
+    ) -> None:
+        self.core = core
+        self.clocks = clocks
+        self.judge = ClockJudge(core.me, core.members.voters())
+        self.is_attached = False
+        self.storage = storage
+        self.settings = settings
+        self.repair = Repair(core.me, storage)
+        self._machine: Machine
+        self._lanes = {"wal": _Lane(), "ledger": _Lane()}
+        self._stable = stable
+        self._delivered = storage.ledger.last
+        self._recorded = storage.ledger.last
+        self._unrecorded: deque[Entry] = deque()
+        self._recording = False
+        self._synced = storage.ledger.last
+        self._syncing = False
+        self._recyclable = 0
+        self._recycled = 0
+        self._snapshot_index = 0
+        self._installing = False
+        self._led_term = 0
+        self._position = 0
+        self._serving: set[int] = set()
+        self._outbox: list[Message | Exchange] = []
+        self._ticks = 0
+
+    # -- Log, for the machine
+    @property
+    def last(self) -> int:
+        return self.core.last
+
+    @property
+    def term(self) -> int:
+        return self.core.term
+
+    @property
+    def leader(self) -> int:
+        return self.core.leader
+
+    @property
+    def delivered(self) -> int:
+        """Index of the last committed entry that the machine has."""
+        return self._delivered
+
+    @property
+    def recorded(self) -> int:
+        """Index of the last entry that can be read from the ledger."""
+        return self._recorded
+
+    def entries(self, first: int, last: int) -> Sequence[Entry]:
+        return self.core.entries(first, last)
+
+    def propose(self, kind: int, body: bytes, blobs: tuple[bytes, ...]) -> Entry | Refusal:
+        return self.core.propose(kind, body, blobs)
+
+    def barrier(self, token: int) -> bool:
+        return self.core.barrier(token)
+
+    def stamp(self, previous_ns: int) -> int | None:
+        """Return the time of the next entry, or None while a majority's clocks are unknown.
+
+        Raises: ClockStep, see `ClockJudge.stamp`.
+        """
+        wall_ns, mono_ns = self.clocks.wall_ns(), self.clocks.mono_ns()
+        if not self.judge.can_stamp(wall_ns, mono_ns):
+            return None
+        return self.judge.stamp(previous_ns, wall_ns, mono_ns)
+
+    # -- starting
+    def attach(self, machine: Machine) -> None:
+        """Give the machine the snapshot and everything committed behind it; blocks.
+
+        Where the ledger is damaged the replica stays outside the cluster, neither voting nor
+        acknowledging, until the peers' bytes have repaired it.
+        """
+        self._machine = machine
+        snapshot = self.storage.snapshots.latest()
+        if snapshot is not None:
+            machine.restored(snapshot)
+            self._position = self._snapshot_index = snapshot.index
+        self._replay()
+
+    def _replay(self) -> None:
+        ledger = self.storage.ledger
+        try:
+            while self._position < ledger.last:
+                batch = ledger.read(self._position + 1, ledger.last, REPLAY_BYTES)
+                self._machine.committed(batch)
+                self._position = batch[-1].index
+        except LedgerDamaged as damage:
+            self.repair.want_segment(damage.segment)
+            return
+        self.is_attached = True
+
+    # -- inputs
+    def take(self, message: Message | Exchange) -> None:
+        """Take a peer's message."""
+        if isinstance(message, Exchange):
+            self._exchange(message)
+        elif self.is_attached:
+            self.core.step(message)
+
+    def _exchange(self, message: Exchange) -> None:
+        if isinstance(message, ClockAsk):
+            self._outbox.append(
+                ClockTell(
+                    sender=self.core.me,
+                    to=message.sender,
+                    sent_mono_ns=message.sent_mono_ns,
+                    wall_ns=self.clocks.wall_ns(),
+                )
+            )
+        elif isinstance(message, ClockTell):
+            self.judge.heard(
+                message.sender,
+                wall_ns=message.wall_ns,
+                sent_mono_ns=message.sent_mono_ns,
+                received_mono_ns=self.clocks.mono_ns(),
+            )
+        elif isinstance(message, FetchSegment | FetchBlob):
+            self._later("ledger", lambda: self.repair.read(message), self._outbox.append)
+        else:
+            self._collect(message)
+
+    def tick(self) -> None:
+        """Let one tick of time pass."""
+        peers = self.core.members.peers_of(self.core.me)
+        if self._ticks % CLOCK_PROBE_TICKS == 0:
+            self._ask_clocks(peers)
+        self._ticks += 1
+        self._outbox.extend(self.repair.tick(peers))
+        if self.is_attached:
+            fit = self.judge.is_fit_to_lead(self.clocks.wall_ns(), self.clocks.mono_ns())
+            self.core.may_campaign = fit
+            if not fit and self.core.is_leader:
+                self.core.step_down()
+            self.core.tick()
+
+    def _ask_clocks(self, peers: Sequence[int]) -> None:
+        mono_ns = self.clocks.mono_ns()
+        self._outbox.extend(
+            ClockAsk(sender=self.core.me, to=peer, sent_mono_ns=mono_ns) for peer in peers
+        )
+
+    def _collect(self, part: SegmentPart | BlobPart) -> None:
+        whole, question = self.repair.collect(part)
+        if question is not None:
+            self._outbox.append(question)
+        if whole is not None:
+            self._later(
+                "ledger",
+                lambda: self.repair.store(whole),
+                lambda matched: self._repaired(whole, matched),
+            )
+
+    def _repaired(self, whole: Repaired, matched: bool) -> None:
+        self.repair.stored(whole, matched)
+        if not self.is_attached and not self.repair.wanted:
+            self._replay()
+
+    def snapshot_written(self, index: int) -> None:
+        """Learn that a snapshot at this index is durable: the WAL behind it may be recycled."""
+        self._snapshot_index = max(self._snapshot_index, index)
+        self._plan_recycling()
+
+    def erase(self, digests: Sequence[bytes]) -> None:
+        """Erase blobs for good, behind what is recorded now."""
+        if digests:
+            self._later("ledger", lambda: self.storage.blobs.erase_all(digests), _nothing)
+
+    # -- the turn
+    def pump(self) -> bool:
+        """Do what is to be done without blocking; True when more is left for the next turn."""
+        if not self.is_attached:
+            return False
+        self._tell_role()
+        more = self._deliver()
+        for token, index in self.core.take_reads():
+            self._machine.barrier_passed(token, index)
+        for chunk in self.core.take_chunks():
+            self._write_chunk(chunk)
+        for want in self.core.take_wants():
+            self._serve(want)
+        self._record()
+        self._persist()
+        self._outbox.extend(self.core.take_messages())
+        return more
+
+    def take_outbox(self) -> list[Message | Exchange]:
+        """Return what is to be sent, in order."""
+        out, self._outbox = self._outbox, []
+        return out
+
+    def take_jobs(self) -> list[Job]:
+        """Return the jobs to start now, at most one of each lane."""
+        started = []
+        for lane in self._lanes.values():
+            if lane.queue and not lane.busy:
+                lane.busy = True
+                started.append(lane.queue.popleft())
+        return started
+
+    def finish(self, job: Job, result: Any) -> None:
+        """Take the result of a job; the lane is free again."""
+        self._lanes[job.lane].busy = False
+        job.finish(result)
+
+    def _send(self, messages: Sequence[Message | Exchange]) -> None:
+        self._outbox.extend(messages)
+
+    def _later(self, lane: str, run: Callable[[], Any], finish: Callable[[Any], None]) -> None:
+        self._lanes[lane].queue.append(Job(lane, run, finish))
+
+    # -- roles and commits
+    def _tell_role(self) -> None:
+        core = self.core
+        leading = core.is_leader
+        if self._led_term and (not leading or core.term != self._led_term):
+            self._led_term = 0
+            self.judge.end_term()
+            self._machine.following(core.leader)
+        if leading and not self._led_term:
+            # Everything committed is delivered first, so that the machine stands on solid ground
+            # before it speculates on the tail.
+            if self._delivered < core.commit:
+                return
+            self._led_term = core.term
+            self.judge.begin_term(self.clocks.mono_ns())
+            self._ask_clocks(core.members.peers_of(core.me))
+            self._machine.leading(core.term)
+
+    def _deliver(self) -> bool:
+        core = self.core
+        if self._installing:
+            return False
+        end = min(core.commit, self._delivered + self.settings.commit_slice)
+        if end <= self._delivered:
+            return False
+        batch = core.entries(self._delivered + 1, end)
+        self._delivered = end
+        self._unrecorded.extend(batch)
+        self._machine.committed(batch)
+        return core.commit > end or (core.is_leader and not self._led_term)
+
+    # -- durability
+    def _persist(self) -> None:
+        lane = self._lanes["wal"]
+        if lane.busy or lane.queue:
+            return
+        ready = self.core.ready()
+        if ready is not None:
+            if ready.hard is None and not ready.entries:
+                self._persisted(ready)
+                return
+            if ready.entries:
+                self._stable = min(self._stable, ready.first - 1)
+            wal, commit = self.storage.wal, ready.commit
+            self._later(
+                "wal",
+                lambda: wal.write_group(ready.hard, ready.first, ready.entries, commit),
+                lambda _: self._persisted(ready),
+            )
+        elif self._recyclable > self._recycled:
+            below = self._recycled = self._recyclable
+            self._later("wal", lambda: self.storage.wal.recycle(below), _nothing)
+
+    def _persisted(self, ready: Ready) -> None:
+        if ready.entries:
+            self._stable = ready.entries[-1].index
+        self.core.persisted(ready)
+        self._outbox.extend(ready.after)
+
+    def _record(self) -> None:
+        """Append what is committed and durable here to ledger and packs, in the ledger lane."""
+        waiting, stable = self._unrecorded, self._stable
+        if self._installing or self._recording or not waiting or waiting[0].index > stable:
+            return
+        batch = []
+        while waiting and waiting[0].index <= stable:
+            batch.append(waiting.popleft())
+        self._recording = True
+        self._later("ledger", lambda: self._append(batch), lambda _: self._appended(batch))
+
+    def _append(self, batch: list[Entry]) -> None:
+        blobs = [blob for entry in batch for blob in entry.blobs if blob]
+        if blobs:
+            self.storage.blobs.put(blobs)
+        self.storage.ledger.append(batch)
+
+    def _appended(self, batch: list[Entry]) -> None:
+        self._recording = False
+        self._recorded = batch[-1].index
+        self._trim()
+        if self._recorded - self._synced >= self.settings.sync_ledger_every:
+            self.sync_ledger()
+
+    def sync_ledger(self) -> None:
+        """Make ledger and packs durable up to what is recorded, then let the WAL go."""
+        if self._syncing or self._recorded == self._synced:
+            return
+        self._syncing = True
+        target = self._recorded
+
+        def run() -> None:
+            self.storage.blobs.sync()
+            self.storage.ledger.sync()
+
+        self._later("ledger", run, lambda _: self._ledger_synced(target))
+
+    def _ledger_synced(self, target: int) -> None:
+        self._syncing = False
+        self._synced = target
+        self._plan_recycling()
+
+    def _plan_recycling(self) -> None:
+        self._recyclable = max(self._recyclable, min(self._synced, self._snapshot_index))
+
+    def _trim(self) -> None:
+        core, settings = self.core, self.settings
+        keep = settings.memory_entries
+        if self._recorded - core.first > keep + keep // 4 or core.bytes_in_memory > (
+            settings.memory_bytes + settings.memory_bytes // 4
+        ):
+            below = self._recorded - keep
+            if core.bytes_in_memory > settings.memory_bytes:
+                below = max(below, core.index_by_bytes(settings.memory_bytes))
+            core.trim(min(below, self._recorded))
+
+    # -- late members
+    def _serve(self, want: Want | WantChunk) -> None:
+        if want.peer in self._serving:
+            return
+        if isinstance(want, WantChunk):
+            self._serve_chunk(want.peer, want.number)
+        elif self._lags(want.index):
+            self._serve_chunk(want.peer, 0)
+        else:
+            self._serving.add(want.peer)
+            first, limit = want.index, self.settings.serve_bytes
+            self._later(
+                "ledger",
+                lambda: self._read_with_blobs(first, limit),
+                lambda entries: self._served(want.peer, entries),
+            )
+
+    def _lags(self, index: int) -> bool:
+        if not self._snapshot_index:
+            return False
+        history_from = self.storage.ledger.first
+        return index < history_from or self._recorded - index > self.settings.snapshot_lag
+
+    def _read_with_blobs(self, first: int, limit: int) -> list[Entry] | None:
+        entries = self.storage.ledger.read(first, self._recorded, limit)
+        whole = []
+        for entry in entries:
+            complete = self.repair.with_blobs(entry)
+            if complete is None:
+                break
+            whole.append(complete)
+        return whole
+
+    def _served(self, peer: int, entries: list[Entry] | None) -> None:
+        self._serving.discard(peer)
+        if entries:
+            self.core.supply(peer, entries)
+
+    def _serve_chunk(self, peer: int, number: int) -> None:
+        self._serving.add(peer)
+
+        def run() -> tuple[int, int, int, int, bytes] | None:
+            snapshot = self.storage.snapshots.latest()
+            if snapshot is None or number > snapshot.chunk_count:
+                return None
+            data = snapshot.manifest if number == 0 else snapshot.chunk(number)
+            return snapshot.index, snapshot.term, number, snapshot.chunk_count + 1, data
+
+        def finish(result: tuple[int, int, int, int, bytes] | None) -> None:
+            self._serving.discard(peer)
+            if result is not None:
+                self.core.supply_snapshot(peer, *result)
+
+        self._later("ledger", run, finish)
+
+    # -- being late
+    def _write_chunk(self, chunk: SnapshotChunk) -> None:
+        store = self.storage.snapshots
+
+        def run() -> bool:
+            if chunk.number == 0:
+                return store.begin_receive(chunk.data)
+            return store.write_received(chunk.number, chunk.data)
+
+        def finish(whole: bool) -> None:
+            if not whole:
+                self.core.chunk_written(chunk.sender, chunk.index, chunk.number)
+            else:
+                self._install(chunk)
+
+        self._later("ledger", run, finish)
+
+    def _install(self, chunk: SnapshotChunk) -> None:
+        """Every chunk is here and checked: let the snapshot become the state."""
+        self._installing = True
+
+        def run() -> Any:
+            snapshot = self.storage.snapshots.finish_receive()
+            self.storage.ledger.restart(snapshot.index, snapshot.term, snapshot.chain)
+            return snapshot
+
+        def finish(snapshot: Any) -> None:
+            self._installing = False
+            self._unrecorded.clear()
+            self._delivered = self._recorded = self._synced = snapshot.index
+            self._stable = max(self._stable, snapshot.index)
+            self._snapshot_index = snapshot.index
+            self._machine.restored(snapshot)
+            self.core.installed(snapshot.index, snapshot.term, snapshot.membership)
+            self.core.chunk_written(chunk.sender, chunk.index, chunk.number)
+
+        self._later("ledger", run, finish)
+
+
+def _nothing(_: Any) -> None:
+    """Take the result of a job that has none."""
+
+
