@@ -1,0 +1,395 @@
+"""The front: judges requests against the state, and answers when the log has committed.
+
+    submit --> lookup (seen before?) --> decide --> encode --> trial apply --> propose
+                                                                  |
+    answer <-- commit of that index <-----------------------------+
+
+Nothing leaves before the entries it saw are committed. Answers of commands wait for their own
+entry. Rejections, repeated answers and queries wait for the last entry that was applied when they
+were computed, and for a barrier that shows this replica still led at that time.
+
+The front has no clock, socket or thread of its own; the shell calls it from one loop.
+Source: LOG-CONTRACT 3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from spur.commands.decide import COMMANDS, Context, Decision, decide
+from spur.consensus.clock import ClockStep
+from spur.consensus.port import Log, Refusal, SnapshotSource
+from spur.controller.attachments import Noise, blobs_of
+from spur.events.codec import encode_envelope
+from spur.events.envelope import Actor, Entry, EntryKind, RequestMark
+from spur.projections.apply import ApplyFailed, apply
+from spur.projections.digest import settle
+from spur.projections.due import next_due_ns
+from spur.projections.react import Effect, resume
+from spur.projections.requests import StoredAnswer, lookup, next_part
+from spur.projections.snapshot import load
+from spur.projections.state import State
+from spur.projections.undo import forget_undo, undo_to
+from spur.values.errors import InvariantBroken, Rejection
+from spur.values.limits import LimitExceeded
+from spur.wire.calls import Answered, Call, Refused, Reply
+from spur.wire.cluster import AcceptClock, Checkpoint, Tick
+from spur.wire.declare import Request
+from spur.wire.registry import UnreadableRequest, decode_request, encode_answer, encode_request
+
+__all__ = ["CHECKPOINT_ENTRIES", "Front", "Respond"]
+
+Respond = Callable[[Reply], None]
+
+CLUSTER = Actor(uid=0, gid=0, host_id=0, host_role="cluster", via="clock")
+"""The actor of what the cluster asks of itself."""
+
+CHECKPOINT_ENTRIES = 65_536
+"""Entries between two digests in the log. Source: LOG-CONTRACT 5.8."""
+
+SETTLE_ROWS = 500
+"""Rows brought into the running digest at a tick; about two milliseconds."""
+
+WAITING_MAX = 10_000
+"""Requests held while a new leader is not ready to decide; more are told to ask again."""
+
+
+class _Asked(msgspec.Struct, frozen=True, gc=False):
+    """A request on its way, and how to answer it."""
+
+    call: Call
+    actor: Actor
+    respond: Respond
+    request: Request
+
+
+class Front:
+    """Decides on the leader, follows elsewhere. Implements `Machine`."""
+
+    def __init__(
+        self,
+        state: State,
+        log: Log,
+        *,
+        noise: Noise,
+        address_of: Callable[[int], str],
+        release: Callable[[Effect], None],
+    ) -> None:
+        self.state = state
+        self.commit = 0
+        """The last entry known to be committed."""
+        self.disk_is_low = False
+        """Set by the shell at the first disk mark: submits and reconfigurations are refused."""
+        self._log = log
+        self._noise = noise
+        self._address_of = address_of
+        self._release = release
+        self._leads = False
+        self._ready_at = 0
+        self._is_ready = False
+        self._effects: dict[int, tuple[Effect, ...]] = {}
+        self._answers: dict[int, list[tuple[Respond, Reply]]] = {}
+        self._waiting: deque[_Asked] = deque()
+        self._parts: deque[_Asked] = deque()
+        self._unconfirmed: list[Callable[[int | None], None]] = []
+        self._barriers: dict[int, list[Callable[[int | None], None]]] = {}
+        self._at_commit: dict[int, list[Callable[[], None]]] = {}
+        self._token = 0
+
+    # -- requests
+    def submit(self, call: Call, actor: Actor, respond: Respond) -> None:
+        """Take a request; `respond` is called once, now or later."""
+        try:
+            request = decode_request(call.request)
+        except UnreadableRequest as error:
+            respond(self._refused(call, Rejection("invalid-value", str(error))))
+            return
+        asked = _Asked(call, actor, respond, request)
+        if COMMANDS[type(request)].reads:
+            self._unconfirmed.append(lambda index: self._read(asked, index))
+        elif not self._leads:
+            respond(self._not_here(call))
+        elif not self._is_ready:
+            if len(self._waiting) >= WAITING_MAX:
+                respond(self._ask_again(call, "too many requests wait for the new leader"))
+            else:
+                self._waiting.append(asked)
+        else:
+            self._execute(asked)
+
+    def _execute(self, asked: _Asked) -> None:
+        """Judge one part of a request and propose what it comes to."""
+        call, state = asked.call, self.state
+        principal = principal_of(asked.actor)
+        digest = hashlib.sha256(call.request).digest()
+        known = lookup(state, principal, call.request_id, digest, call.since)
+        if isinstance(known, StoredAnswer):
+            self._confirm(asked, Answered(known.answer))
+            return
+        if isinstance(known, Rejection):
+            self._confirm(asked, known)
+            return
+        try:
+            now_ns = self._stamp(asked.request)
+        except ClockStep as step:
+            self._confirm(asked, Rejection("clock-step", str(step)))
+            return
+        if now_ns is None:
+            self._waiting.append(asked)
+            self._is_ready = False
+            return
+        part = next_part(state, principal, call.request_id)
+        refs, blobs = blobs_of(asked.request, self._noise) if part == 1 else ((), ())
+        context = Context(
+            now_ns=now_ns,
+            index=state.index + 1,
+            actor=asked.actor,
+            attachments=refs,
+            part=part,
+            disk_is_low=self.disk_is_low,
+        )
+        decision = decide(state, asked.request, context)
+        if isinstance(decision, Rejection):
+            self._confirm(asked, decision)
+            return
+        answer = encode_answer(decision.answer)
+        if not decision.events and not decision.more and part == 1:
+            self._confirm(asked, Answered(answer))
+            return
+        mark = RequestMark(
+            principal=principal,
+            id=call.request_id,
+            since=call.since,
+            hash=digest,
+            answer=b"" if decision.more else answer,
+            part=part,
+            parts=0 if decision.more else part,
+        )
+        refused = self._append(decision, mark, context, COMMANDS[type(asked.request)].name, blobs)
+        if refused is not None:
+            self._confirm(asked, refused)
+        elif decision.more:
+            self._parts.append(asked)
+        else:
+            self._answer_at(state.index, asked.respond, self._reply(call, Answered(answer)))
+
+    def _stamp(self, request: Request) -> int | None:
+        try:
+            return self._log.stamp(self.state.time_ns)
+        except ClockStep:
+            if not isinstance(request, AcceptClock):
+                raise
+            self._log.accept_clock()
+            return self._log.stamp(self.state.time_ns)
+
+    def _append(
+        self,
+        decision: Decision,
+        mark: RequestMark,
+        context: Context,
+        command: str,
+        blobs: tuple[bytes, ...],
+    ) -> Rejection | None:
+        """Encode, apply for trial, propose; None when the entry is in the log."""
+        state = self.state
+        try:
+            body = encode_envelope(
+                time_ns=context.now_ns,
+                command=command,
+                request=mark,
+                actor=context.actor,
+                events=decision.events,
+                attachments=context.attachments,
+                cluster_version=state.cluster[1].version,
+            )
+            entry = Entry(state.index + 1, self._log.term, EntryKind.EVENTS, body, blobs)
+            applied = apply(state, entry)
+        except LimitExceeded as error:
+            return Rejection("limit-exceeded", f"{error}; nothing was changed")
+        except ApplyFailed as error:
+            if error.limit is not None:
+                return Rejection("limit-exceeded", f"{error.limit}; nothing was changed")
+            return Rejection("fault", f"{error}; nothing was changed")
+        proposed = self._log.propose(EntryKind.EVENTS, body, blobs)
+        if isinstance(proposed, Refusal):
+            undo_to(state, entry.index - 1)
+            return Rejection(
+                "busy" if proposed.code == "busy" else "ask-again",
+                f"the log does not take the entry now ({proposed.code}); nothing was changed",
+            )
+        if proposed.index != entry.index or proposed.term != entry.term:
+            raise InvariantBroken(
+                f"entry {entry.index} of term {entry.term} was applied, and"
+                f" {proposed.index} of {proposed.term} appended"
+            )
+        if applied.effects:
+            self._effects[entry.index] = applied.effects
+        return None
+
+    # -- answers
+    def _reply(self, call: Call, outcome: Answered | Refused) -> Reply:
+        state = self.state
+        return Reply(call.number, state.cluster[1].incarnation, state.index, outcome)
+
+    def _refused(self, call: Call, rejection: Rejection) -> Reply:
+        return self._reply(call, Refused(rejection.code, rejection.text, rejection.hint))
+
+    def _not_here(self, call: Call) -> Reply:
+        leader = self._address_of(self._log.leader)
+        text = f"the leader is {leader}" if leader else "no leader is known"
+        return self._reply(
+            call, Refused("not-leader", f"this controller does not lead; {text}", "", leader)
+        )
+
+    def _ask_again(self, call: Call, why: str) -> Reply:
+        return self._reply(call, Refused("ask-again", f"{why}; ask with the same request id"))
+
+    def _answer_at(self, index: int, respond: Respond, reply: Reply) -> None:
+        if index <= self.commit:
+            respond(reply)
+        else:
+            self._answers.setdefault(index, []).append((respond, reply))
+
+    def _confirm(self, asked: _Asked, outcome: Answered | Rejection) -> None:
+        """Answer once a barrier shows that this replica led when the outcome was computed."""
+        if isinstance(outcome, Rejection):
+            reply = self._refused(asked.call, outcome)
+        else:
+            reply = self._reply(asked.call, outcome)
+        index = self.state.index
+
+        def confirmed(barrier: int | None) -> None:
+            if barrier is None:
+                asked.respond(self._ask_again(asked.call, "leadership was lost"))
+            else:
+                self._answer_at(index, asked.respond, reply)
+
+        self._unconfirmed.append(confirmed)
+
+    def _read(self, asked: _Asked, barrier: int | None) -> None:
+        """Compute a query's answer once the state is as new as the barrier."""
+        if barrier is None:
+            asked.respond(self._not_here(asked.call))
+        elif barrier > self.state.index:
+            self._at_commit.setdefault(barrier, []).append(lambda: self._read(asked, barrier))
+        else:
+            state = self.state
+            context = Context(now_ns=state.time_ns, index=state.index, actor=asked.actor)
+            decision = decide(state, asked.request, context)
+            if isinstance(decision, Rejection):
+                reply = self._refused(asked.call, decision)
+            else:
+                reply = self._reply(asked.call, Answered(encode_answer(decision.answer)))
+            self._answer_at(state.index, asked.respond, reply)
+
+    # -- the turn
+    def before_turn(self) -> None:
+        """Go on with what the last turn left, and ask one barrier for all new readers."""
+        if self._leads and not self._is_ready and self._ready_at <= self.commit:
+            self._become_ready()
+        for _ in range(len(self._parts)):
+            self._execute(self._parts.popleft())
+        if self._unconfirmed:
+            asking, self._unconfirmed = self._unconfirmed, []
+            self._token += 1
+            if self._log.barrier(self._token):
+                self._barriers[self._token] = asking
+            else:
+                for confirm in asking:
+                    confirm(None)
+
+    def on_tick(self) -> None:
+        """Let the clock's command and the checkpoint run when they are due."""
+        settle(self.state, SETTLE_ROWS)
+        if not (self._leads and self._is_ready):
+            return
+        state = self.state
+        if state.index - state.checkpoint_index >= CHECKPOINT_ENTRIES:
+            self._ask_itself(Checkpoint())
+        due_ns = next_due_ns(state)
+        if due_ns is not None:
+            now_ns = self._log.stamp(state.time_ns)
+            if now_ns is not None and due_ns <= now_ns:
+                self._ask_itself(Tick())
+
+    def _ask_itself(self, request: Request) -> None:
+        call = Call(0, b"", self.commit, 0, 0, None, encode_request(request))
+        self._execute(_Asked(call, CLUSTER, _nobody, request))
+
+    def _become_ready(self) -> None:
+        """The no-op is committed: perform what rows owe, then take the requests that wait."""
+        try:
+            if self._log.stamp(self.state.time_ns) is None:
+                return
+        except ClockStep:
+            pass
+        if not self._is_ready:
+            self._is_ready = True
+            for effect in resume(self.state):
+                self._release(effect)
+        waiting, self._waiting = self._waiting, deque()
+        for asked in waiting:
+            self._execute(asked)
+
+    # -- Machine
+    def restored(self, snapshot: SnapshotSource) -> None:
+        """Begin from a snapshot."""
+        self.state = load(snapshot)
+        self.commit = self.state.index
+
+    def committed(self, entries: Sequence[Entry]) -> None:
+        """Follow the log; release effects and answers of what is committed."""
+        state = self.state
+        for entry in entries:
+            index = entry.index
+            if index > state.index:
+                apply(state, entry, effects=False)
+            self.commit = index
+            for effect in self._effects.pop(index, ()):
+                self._release(effect)
+            for respond, reply in self._answers.pop(index, ()):
+                respond(reply)
+            for resumed in self._at_commit.pop(index, ()):
+                resumed()
+        forget_undo(state, self.commit)
+
+    def leading(self, term: int) -> None:
+        """Stand on the last entry of the log; nothing is decided before the no-op commits."""
+        state = self.state
+        for entry in self._log.entries(state.index + 1, self._log.last):
+            apply(state, entry, effects=False)
+        self._leads, self._is_ready = True, False
+        self._ready_at = self._log.last
+
+    def following(self, leader: int) -> None:
+        """Undo what is not committed; whoever waits for it must ask again."""
+        undo_to(self.state, self.commit)
+        self._leads = self._is_ready = False
+        self._effects.clear()
+        answers, self._answers = self._answers, {}
+        for waiting in answers.values():
+            for respond, reply in waiting:
+                outcome = Refused("ask-again", "leadership was lost; ask with the same request id")
+                respond(msgspec.structs.replace(reply, outcome=outcome))
+        for asked in (*self._waiting, *self._parts):
+            asked.respond(self._not_here(asked.call))
+        self._waiting.clear()
+        self._parts.clear()
+
+    def barrier_passed(self, token: int, index: int | None) -> None:
+        """Let the readers of one barrier go on."""
+        for confirm in self._barriers.pop(token, ()):
+            confirm(index)
+
+
+def _nobody(reply: Reply) -> None:
+    """Take the answer to what the cluster asked of itself."""
+
+
+def principal_of(actor: Actor) -> str:
+    """Return whose request ids these are: a user's, or a host's own."""
+    return f"host:{actor.host_id}" if actor.via == "agent" else f"uid:{actor.uid}"
