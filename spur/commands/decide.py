@@ -59,6 +59,10 @@ class CommandType:
     name: str
     permission: Permission
     divisible: bool
+    reads: bool
+    """It never makes an event: any replica may answer it behind a barrier."""
+    needs_room: bool
+    """It adds to what is kept: refused while the disk is low (LOG-CONTRACT 5.9)."""
     judge: Callable[[State, Any, Context], Decision | Rejection]
 
 
@@ -68,7 +72,12 @@ J = TypeVar("J", bound=Callable[[State, Any, Context], Decision | Rejection])
 
 
 def command(
-    request: type[Request], *, permission: Permission, divisible: bool = False
+    request: type[Request],
+    *,
+    permission: Permission,
+    divisible: bool = False,
+    reads: bool = False,
+    needs_room: bool = False,
 ) -> Callable[[J], J]:
     """Register what judges a class of requests."""
 
@@ -80,6 +89,8 @@ def command(
             name=name_of(request),
             permission=permission,
             divisible=divisible,
+            reads=reads,
+            needs_room=needs_room,
             judge=judge,
         )
         return judge
