@@ -1,0 +1,138 @@
+"""TLS between hosts: contexts, one end on memory buffers, and why a handshake failed.
+
+TLS 1.3 alone, both sides show a certificate of the cluster's authority, and no session is resumed:
+a connection lives for days. Host names play no part; the URI in the certificate does, and its
+reader is `spur.wire.hello`.
+"""
+
+from __future__ import annotations
+
+import ssl
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from spur.values.errors import OperatorFault
+
+__all__ = ["TlsFiles", "TlsSide", "client_context", "server_context", "tls_sentence"]
+
+_RECORD_BYTES_MAX = 16 * 1024
+"""Payload of the longest TLS record. Source: RFC 8446 5.1."""
+
+_NOT_YET_VALID = 9
+_EXPIRED = 10
+"""X509_V_ERR_CERT_NOT_YET_VALID and X509_V_ERR_CERT_HAS_EXPIRED of OpenSSL's x509_vfy.h."""
+
+
+class TlsFiles(NamedTuple):
+    """Where a host keeps what it needs for TLS."""
+
+    authority: Path
+    """The certificate of the cluster's authority."""
+    host: Path
+    """This host's private key and certificate, one file, readable by its owner alone."""
+
+
+def server_context(files: TlsFiles) -> ssl.SSLContext:
+    """Return the context of a listener. Raises: OperatorFault when a file cannot be used."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.num_tickets = 0
+    return _prepare(context, files)
+
+
+def client_context(files: TlsFiles) -> ssl.SSLContext:
+    """Return the context of a dialler. Raises: OperatorFault when a file cannot be used."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    return _prepare(context, files)
+
+
+def _prepare(context: ssl.SSLContext, files: TlsFiles) -> ssl.SSLContext:
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
+    try:
+        if files.host.stat().st_mode & 0o077:
+            raise OperatorFault(
+                f"{files.host}: the private key can be read by others; its mode must be 0600"
+            )
+        context.load_cert_chain(files.host)
+        context.load_verify_locations(files.authority)
+    except OSError as error:
+        raise OperatorFault(
+            f"{files.host} or {files.authority} cannot be used for TLS: {error}"
+        ) from error
+    return context
+
+
+class TlsSide:
+    """One end of a TLS connection, on memory buffers."""
+
+    __slots__ = ("done", "incoming", "outgoing", "tls")
+
+    def __init__(self, context: ssl.SSLContext, *, server_side: bool) -> None:
+        self.incoming = ssl.MemoryBIO()
+        self.outgoing = ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=server_side)
+        self.done = False
+        """True once the handshake is over."""
+
+    def handshake(self) -> bool:
+        """Go on with the handshake; return whether it is over. Raises: ssl.SSLError."""
+        try:
+            self.tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        self.done = True
+        return True
+
+    def decrypt(self) -> bytes:
+        """Return what the bytes received so far hold. Raises: ssl.SSLError."""
+        tls, incoming = self.tls, self.incoming
+        parts: list[bytes] = []
+        try:
+            while incoming.pending or tls.pending():
+                part = tls.read(_RECORD_BYTES_MAX)
+                if not part:
+                    break
+                parts.append(part)
+        except ssl.SSLWantReadError:
+            pass
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def encrypt(self, data: bytes) -> bytes:
+        """Return the bytes to send for this data."""
+        tls = self.tls
+        sent = tls.write(data)
+        while sent < len(data):
+            sent += tls.write(memoryview(data)[sent:])
+        return self.outgoing.read()
+
+    def farewell(self) -> bytes:
+        """Return the bytes that tell the other side that nothing follows."""
+        with suppress(ssl.SSLError):
+            self.tls.unwrap()
+        return self.outgoing.read()
+
+    def names(self) -> tuple[str, ...]:
+        """Return the URI names in the other side's verified certificate."""
+        certificate = self.tls.getpeercert()
+        pairs = certificate.get("subjectAltName", ()) if certificate else ()
+        return tuple(str(pair[1]) for pair in pairs if pair[0] == "URI")
+
+
+def tls_sentence(error: ssl.SSLError) -> str:
+    """Return why TLS failed, as the end of a sentence about the other side."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        if error.verify_code == _EXPIRED:
+            return "its certificate has expired"
+        if error.verify_code == _NOT_YET_VALID:
+            return "its certificate is not valid yet; one of the two clocks is wrong"
+        reason = error.verify_message
+        return f"its certificate was not issued by this cluster's authority: {reason}"
+    reason = (error.reason or str(error)).lower().replace("_", " ")
+    if "alert" in reason:
+        return f"it refused our certificate or our TLS: {reason}"
+    if reason == "peer did not return a certificate":
+        return "it showed no certificate; hosts of this cluster have one"
+    return f"it does not speak TLS 1.3 with us: {reason}"
