@@ -6,7 +6,8 @@ import platform
 
 from spur import __version__
 from spur_cli.arguments import add_forms, form_of, parser_of
-from spur_cli.output.result import Record, show
+from spur_cli.output.result import Record
+from spur_cli.output.show import show
 from spur_cli.registry import Command
 
 __all__ = ["run"]

@@ -2,5 +2,5 @@
 
 The only place that prints.
 
-Read first: `result.py`, `table.py`, `json.py`, `parsable.py`.
+Read first: `result.py`, `show.py`, `table.py`.
 """

@@ -1,4 +1,4 @@
-"""What a command hands over to be shown, and the choice of form.
+"""What a command hands over to be shown.
 
 A command builds a `Listing` (many rows of one kind) or a `Record` (one thing, named values). Every
 form shows the same values; only a table may shorten or colour them.
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-__all__ = ["Column", "Form", "Listing", "Record", "Value", "show"]
+__all__ = ["Column", "Form", "Listing", "Record", "Value"]
 
 Value = str | int | bool | None | list["Value"] | dict[str, "Value"]
 """What a cell may hold: exactly what JSON can say without a float."""
@@ -50,19 +50,3 @@ class Record(NamedTuple):
     fields: Mapping[str, Value]
     line: str = ""
     """What a person reads instead of the fields, when one line says it all."""
-
-
-def show(result: Listing | Record, form: Form) -> None:
-    """Write a result to stdout."""
-    if form is Form.JSON:
-        from spur_cli.output.json import write_json
-
-        write_json(result)
-    elif form is Form.PARSABLE:
-        from spur_cli.output.parsable import write_parsable
-
-        write_parsable(result)
-    else:
-        from spur_cli.output.table import write_table
-
-        write_table(result)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from spur_cli.output.parsable import format_field
-from spur_cli.output.result import Column, Form, Listing, Record, Value, show
+from spur_cli.output.result import Column, Form, Listing, Record, Value
+from spur_cli.output.show import show
 
 COLUMNS = (Column("index", "INDEX", is_right=True), Column("events", "EVENTS"))
 ROWS: list[dict[str, Value]] = [
