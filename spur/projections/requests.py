@@ -26,6 +26,7 @@ __all__ = [
     "lookup",
     "next_part",
     "remember_request",
+    "request_floor",
 ]
 
 RequestKey = tuple[str, bytes]

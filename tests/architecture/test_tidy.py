@@ -192,7 +192,8 @@ def unlisted_names(found: list[Source]) -> Iterator[str]:
         for node in statements(source.tree.body):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 defined.add(node.name)
-                public.add(node.name)
+                if isinstance(node, ast.ClassDef) or not node.decorator_list:
+                    public.add(node.name)  # a decorated function is reached through its registry
             elif isinstance(node, ast.Import | ast.ImportFrom):
                 defined.update(alias.asname or alias.name for alias in node.names)
             elif isinstance(node, ast.Assign | ast.AnnAssign):
