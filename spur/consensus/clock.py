@@ -56,9 +56,7 @@ class ClockJudge:
         """Take a new set of voters; readings of others no longer count."""
         self._voters = frozenset(voters)
 
-    def heard(
-        self, peer: int, *, wall_ns: int, sent_mono_ns: int, received_mono_ns: int
-    ) -> None:
+    def heard(self, peer: int, *, wall_ns: int, sent_mono_ns: int, received_mono_ns: int) -> None:
         """Note a peer's wall clock, read between our sending and our receiving."""
         middle_ns = (sent_mono_ns + received_mono_ns) // 2
         self._readings[peer] = (wall_ns - middle_ns, received_mono_ns)

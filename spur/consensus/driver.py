@@ -107,7 +107,7 @@ class Driver:
             self._transport.send(peer, messages)
         for job in self.replica.take_jobs():
             self._lanes[job.lane].submit(job.run).add_done_callback(
-                lambda future, job=job: self._ran(job, future)  # type: ignore[misc]
+                lambda future, job=job: self._ran(job, future)  # type: ignore[misc]  # a lambda with a default
             )
 
     def _ran(self, job: Job, future: Future[Any]) -> None:

@@ -110,9 +110,7 @@ class Repair:
         wanted.patience = PATIENCE_TICKS
         offset = len(wanted.got)
         if isinstance(wanted.what, int):
-            return FetchSegment(
-                sender=self._me, to=wanted.peer, number=wanted.what, offset=offset
-            )
+            return FetchSegment(sender=self._me, to=wanted.peer, number=wanted.what, offset=offset)
         return FetchBlob(sender=self._me, to=wanted.peer, digest=wanted.what, offset=offset)
 
     def collect(self, part: SegmentPart | BlobPart) -> tuple[Repaired | None, Exchange | None]:

@@ -37,7 +37,7 @@ from spur.consensus.snapshots import SnapshotStore
 from spur.consensus.wal import Wal
 from spur.events.envelope import Entry
 
-__all__ = ["Job", "Replica", "ReplicaSettings", "Storage"]
+__all__ = ["Clocks", "Job", "Replica", "ReplicaSettings", "Storage"]
 
 
 CLOCK_PROBE_TICKS = 30
@@ -538,5 +538,3 @@ class Replica:
 
 def _nothing(_: Any) -> None:
     """Take the result of a job that has none."""
-
-

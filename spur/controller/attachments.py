@@ -20,9 +20,7 @@ Noise = Callable[[int], bytes]
 NOISE_SIZE = 16
 
 
-def blobs_of(
-    request: Request, noise: Noise
-) -> tuple[tuple[AttachmentRef, ...], tuple[bytes, ...]]:
+def blobs_of(request: Request, noise: Noise) -> tuple[tuple[AttachmentRef, ...], tuple[bytes, ...]]:
     """Return references and blobs of the request's attachments, in its order."""
     attachments = getattr(request, "attachments", ())
     blobs = tuple(noise(NOISE_SIZE) + attachment.content for attachment in attachments)

@@ -41,7 +41,7 @@ from spur.wire.cluster import AcceptClock, Checkpoint, Tick
 from spur.wire.declare import Request
 from spur.wire.registry import UnreadableRequest, decode_request, encode_answer, encode_request
 
-__all__ = ["CHECKPOINT_ENTRIES", "Front", "Respond"]
+__all__ = ["CHECKPOINT_ENTRIES", "Front", "Respond", "principal_of"]
 
 Respond = Callable[[Reply], None]
 

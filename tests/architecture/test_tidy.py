@@ -198,7 +198,8 @@ def unlisted_names(found: list[Source]) -> Iterator[str]:
                 defined.update(alias.asname or alias.name for alias in node.names)
             elif isinstance(node, ast.Assign | ast.AnnAssign):
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                defined.update(name.id for name in targets if isinstance(name, ast.Name))
+                names = [name for target in targets for name in ast.walk(target)]
+                defined.update(name.id for name in names if isinstance(name, ast.Name))
                 if ast.unparse(targets[0]) == "__all__" and node.value is not None:
                     listed = list(ast.literal_eval(node.value))
         public = {name for name in public if not name.startswith("_")}
