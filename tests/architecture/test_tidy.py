@@ -107,7 +107,7 @@ def unreasoned_ignores(found: list[Source]) -> Iterator[str]:
     for source in found:
         for number, line in enumerate(source.text.splitlines(), 1):
             match = mark.search(line)
-            if match and not re.search(r"#\s*\w{2}", match["rest"]):
+            if match and not re.search(r"#\s*\w.{4,}", match["rest"]):
                 yield f"{source.name}:{number}: an exception from a check without a reason"
 
 
