@@ -28,7 +28,7 @@ IMPURE_CALLS = ("hash", "id", "open", "input", "print", "eval", "exec", "__impor
 """Builtins that a pure room never calls: IO, or a result that differs from process to process."""
 
 FOREIGN = re.compile(
-    r"(?<![\w.-])/(?:work|root|home|Users|mnt|media)/[\w.]"
+    r"(?<![\w.}-])/(?:work/|root/|home/\w+/|Users/)[\w.]"
     r"|pypi\.org|pythonhosted\.org|debian\.org/debian|ubuntu\.com/ubuntu|registry\.npmjs"
     r"|--(?:extra-)?index-url|--find-links"
     r"|(?<![\w-])\.\./shared|(?<![\w/-])shared/(?:DESIGN|LOG|style|reference|golden|oracle|compat)"
