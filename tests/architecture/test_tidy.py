@@ -111,6 +111,17 @@ def unreasoned_ignores(found: list[Source]) -> Iterator[str]:
                 yield f"{source.name}:{number}: an exception from a check without a reason"
 
 
+def untold_tests(found: list[Source]) -> Iterator[str]:
+    """Yield tests that do not tell the situation they stand for."""
+    for source in found:
+        if not source.name.startswith("tests/"):
+            continue
+        for node in ast.walk(source.tree):
+            is_test = isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+            if is_test and not ast.get_docstring(node):
+                yield f"{source.name}:{node.lineno}: {node.name} has no docstring"
+
+
 def module_of(name: str) -> str:
     """Return the dotted name that a product file is imported by."""
     for package in PACKAGES:
@@ -296,6 +307,7 @@ def findings(tree: Path) -> list[str]:
         *long_functions(found),
         *leftover_marks(found),
         *unreasoned_ignores(found),
+        *untold_tests(found),
         *dead_modules(found, settings),
         *silent_rooms(found),
         *unlisted_names(found),
@@ -342,6 +354,7 @@ PLANTED: list[tuple[str, Callable[[str], str], str]] = [
     ("spur/values/errors.py", appended("import os  # no" + "qa: F401"), "without a reason"),
     ("spur/values/orphan.py", appended('"""Nobody reads this."""'), "nothing imports"),
     ("spur/kitchen/__init__.py", appended('"""A room."""'), "lacks 'Read first:'"),
+    ("tests/unit/cli/test_main.py", appended("def test_x() -> None: ..."), "has no docstring"),
     ("spur/values/errors.py", appended("def stray() -> None: ..."), "stray is public"),
     ("spur/values/errors.py", lambda text: text.replace('"Fault",', '"Falt",'), "names Falt"),
     ("spur/projections/tables.py", appended("_seed = hash('node')"), "calls hash()"),

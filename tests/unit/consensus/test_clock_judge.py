@@ -12,9 +12,7 @@ def judge_of_three(*, ahead_ns: tuple[int, int] = (0, 0), mono_ns: int = 0) -> C
     judge = ClockJudge(1, (1, 2, 3))
     judge.begin_term(mono_ns)
     for peer, ahead in zip((2, 3), ahead_ns, strict=True):
-        judge.heard(
-            peer, wall_ns=NOON_NS + ahead, sent_mono_ns=mono_ns, received_mono_ns=mono_ns
-        )
+        judge.heard(peer, wall_ns=NOON_NS + ahead, sent_mono_ns=mono_ns, received_mono_ns=mono_ns)
     return judge
 
 
@@ -51,7 +49,10 @@ def test_stamp_slews_by_a_tenth_towards_the_median() -> None:
     first = judge.stamp(0, NOON_NS, 0)
     for peer in (2, 3):
         judge.heard(
-            peer, wall_ns=NOON_NS + 2 * SECOND_NS, sent_mono_ns=SECOND_NS, received_mono_ns=SECOND_NS
+            peer,
+            wall_ns=NOON_NS + 2 * SECOND_NS,
+            sent_mono_ns=SECOND_NS,
+            received_mono_ns=SECOND_NS,
         )
     second = judge.stamp(first, NOON_NS + SECOND_NS, SECOND_NS)
     assert second - first == SECOND_NS + SECOND_NS // 10
@@ -71,9 +72,7 @@ def test_stamp_stays_within_two_seconds_of_the_median() -> None:
     judge = judge_of_three()
     judge.stamp(0, NOON_NS, 0)
     for peer in (2, 3):
-        judge.heard(
-            peer, wall_ns=NOON_NS - 3600 * SECOND_NS, sent_mono_ns=1, received_mono_ns=1
-        )
+        judge.heard(peer, wall_ns=NOON_NS - 3600 * SECOND_NS, sent_mono_ns=1, received_mono_ns=1)
     assert judge.stamp(0, NOON_NS, 2) <= NOON_NS - 3600 * SECOND_NS + SECONDS_2_NS + 2
 
 
