@@ -10,8 +10,9 @@ acknowledgements wait in `after` for the state that they rest on; a leader's app
 and it counts itself only when its own disk has them. A log is cut only at a proven conflict, and a
 conflict at or below the commit index stops the replica.
 
-This file has the roles, terms and elections. What a leader does is in leadership.py, what a follower
-does with the leader's log in following.py. Source: Raft thesis §3, §4.2.3, §6.4, §9.6, §10.2.1.
+This file has the roles, terms and elections. What a leader does is in leadership.py, what a
+follower does with its leader's log in following.py.
+Source: Raft thesis §3, §4.2.3, §6.4, §9.6, §10.2.1.
 """
 
 from __future__ import annotations

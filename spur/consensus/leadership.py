@@ -6,8 +6,8 @@ and the leader's own disk like any other; only entries of the leader's own term 
 (Raft §5.4.2), those before them commit with them.
 
 Losses show as silence. What was not answered for `resend_ticks` is asked again by an empty
-append: its answer tells where to go on, and nothing big is sent twice to a peer that is merely slow.
-Pure.
+append: its answer tells where to go on, and nothing big is sent twice to a peer that is merely
+slow. Pure.
 """
 
 from __future__ import annotations
