@@ -1,0 +1,608 @@
+"""The write-ahead log: what a replica has promised, until the ledger has it.
+
+A group is written and synced before anything that rests on it is said. Segments are files of zeros,
+so a sync writes data and no metadata. A new segment gets its header (with the present term, vote
+and commit) and its first group before it gets its name: a segment that can be seen is whole up to
+there, and the older ones may go.
+
+Every start reads what is there, cuts a torn tail, and moves the last group into a new segment: if
+its sync had failed, the page cache may show what the disk does not hold. Groups before it are
+vouched for by the one that follows.
+
+    wal/000000000007.wal    a segment; headers link each to the one before
+    wal/spare-3             zeros to come, or a recycled segment still to be zeroed
+
+Source: LOG-CONTRACT 5.1 to 5.5.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from spur.consensus.disk import Disk, File
+from spur.consensus.faults import (
+    AlreadyCreated,
+    ForeignDirectory,
+    StorageDamaged,
+    WalDamaged,
+    WalLost,
+)
+from spur.consensus.genesis import GENESIS_FILE, Genesis, genesis_entry, store_genesis
+from spur.consensus.hardstate import HardState
+from spur.consensus.records import (
+    COPY,
+    RESTART,
+    SECTOR,
+    Group,
+    SegmentHeader,
+    Torn,
+    WalIdentity,
+    decode_header,
+    encode_group,
+    encode_header,
+    encode_records,
+    group_size,
+    read_group,
+)
+from spur.events.envelope import Entry
+from spur.values.errors import InvariantBroken
+
+__all__ = [
+    "SEGMENT_BYTES",
+    "Recovered",
+    "Wal",
+    "WalIdentity",
+    "read_identity",
+    "require_reach",
+]
+
+SEGMENT_BYTES = 16 << 20
+
+SPARES_MAX = 2
+"""Zeroed segments kept for later."""
+
+ZERO_BYTES = 1 << 20
+"""Bytes zeroed between two syncs, so that a group's own sync never waits for much."""
+
+_DIRECTORY = "wal"
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What a start found."""
+
+    hard: HardState
+    first: int
+    """Index of the first entry held, or of the next one if none is."""
+    entries: list[Entry]
+    commit: int
+    cut: str | None
+    """A sentence on what was cut off; None after a clean end."""
+
+    @property
+    def last(self) -> int:
+        """Index of the last entry held."""
+        return self.first + len(self.entries) - 1
+
+
+@dataclass
+class _Segment:
+    number: int
+    size: int
+    top: int
+    """Highest index of an entry in it; 0 for none."""
+    bottom: int = 0
+    """Lowest index of an entry in it; 0 for none."""
+
+    @property
+    def name(self) -> str:
+        return _name(self.number)
+
+    def note(self, entries: Sequence[Entry]) -> None:
+        if entries:
+            first, last = entries[0].index, entries[-1].index
+            self.bottom = min(self.bottom or first, first)
+            self.top = max(self.top, last)
+
+
+class Wal:
+    """An open write-ahead log. One thread writes; another may recycle meanwhile."""
+
+    def __init__(self, disk: Disk, identity: WalIdentity, segment_bytes: int) -> None:
+        if segment_bytes % SECTOR or segment_bytes < 2 * SECTOR:
+            raise ValueError(f"a segment of {segment_bytes} bytes is no whole number of sectors")
+        self.identity = identity
+        self._disk = disk
+        self._segment_bytes = segment_bytes
+        self._segments: list[_Segment] = []
+        self._dirty: list[str] = []
+        self._spares: list[str] = []
+        self._spare_number = 0
+        self._guards_lists = threading.Lock()
+        self._broken: BaseException | None = None
+        self._file: File | None = None
+        self._offset = 0
+        self._size = 0
+        self._seed = 0
+        self._group = 1
+        self._hard = HardState()
+        self._commit = 0
+        self._next = 1
+
+    # -- making and opening
+    @classmethod
+    def create(
+        cls,
+        disk: Disk,
+        identity: WalIdentity,
+        genesis: Genesis,
+        *,
+        segment_bytes: int = SEGMENT_BYTES,
+    ) -> None:
+        """Make the log of a founding member: entry 1, the genesis membership, is committed.
+
+        The genesis file comes last, so an interrupted creation is simply done again.
+
+        Raises: AlreadyCreated.
+        """
+        _clear_unborn(disk)
+        disk.make_dir(_DIRECTORY)
+        disk.sync_dir("")
+        wal = cls(disk, identity, segment_bytes)
+        first = genesis_entry(genesis)
+        wal._hard, wal._commit = HardState(first.term, 0), first.index
+        with wal._guarded():
+            wal._begin_segment(COPY, first.index, (first,))
+            wal.close()
+            store_genesis(disk, genesis)
+
+    @classmethod
+    def open(
+        cls, disk: Disk, identity: WalIdentity, *, segment_bytes: int = SEGMENT_BYTES
+    ) -> tuple[Wal, Recovered]:
+        """Read the log, cut a torn tail, and move the last group into a new segment.
+
+        When this returns, everything in `Recovered` is durable.
+
+        Raises: WalDamaged, WalLost, ForeignDirectory, NewerFormat.
+        """
+        found = _Reader(disk, identity)
+        found.read()
+        wal = cls(disk, identity, segment_bytes)
+        wal._hard, wal._commit = found.hard, found.commit
+        wal._next, wal._group = found.first + len(found.entries), found.next_group
+        wal._spare_number = found.spare_number
+        tail = found.entries[found.tail - found.first :]
+        kept = found.needed()
+        wal._segments = kept
+        wal._offset = found.proven_end(kept[-1]) if kept else 0
+        number = found.segments[-1].number + 1
+        leftovers = [each.name for each in found.segments[len(kept) :]]
+        flags = COPY if kept else COPY | RESTART
+        with wal._guarded():
+            wal._begin_segment(flags, found.tail, tail, number=number)
+            wal._dirty = found.spares
+            for name in leftovers + found.superseded:
+                wal._dirty.append(wal._set_aside(name))
+        recovered = Recovered(found.hard, found.first, found.entries, found.commit, found.cut)
+        return wal, recovered
+
+    # -- writing
+    def write_group(
+        self, hard: HardState | None, first: int, entries: Sequence[Entry], commit: int
+    ) -> None:
+        """Make durable: the hard state if given, `entries` in place of all from `first` on.
+
+        Without entries `first` means nothing. One write and one sync, or two when a segment is
+        full. After an error every later call raises: the process is to end.
+        """
+        with self._guarded():
+            if entries and (first > self._next or first <= self._commit):
+                raise InvariantBroken(
+                    f"entries from {first} don't continue a log that ends at {self._next - 1} and "
+                    f"is committed up to {self._commit}; nothing was written"
+                )
+            if hard is not None:
+                self._hard = HardState(hard.term, hard.vote)
+            last = entries[-1].index if entries else self._next - 1
+            self._commit = max(self._commit, min(commit, last))
+            self._write(0, first if entries else self._next, entries)
+
+    def restart(self, hard: HardState | None, index: int) -> None:
+        """Drop all entries: a durable snapshot at `index` became the state, and is committed."""
+        with self._guarded():
+            if index < self._commit:
+                raise InvariantBroken(
+                    f"a snapshot at {index} can't replace what is committed up to {self._commit}; "
+                    "nothing was written"
+                )
+            if hard is not None:
+                self._hard = HardState(hard.term, hard.vote)
+            self._commit = max(self._commit, index)
+            self._write(RESTART, index + 1, ())
+
+    def recycle(self, below: int) -> None:
+        """Let go the segments that hold only entries below this index, oldest first.
+
+        They are overwritten with zeros, then kept as spares or removed. At least one spare is ready
+        afterwards, so that writing never waits for zeros. May run beside `write_group`.
+        """
+        with self._guarded():
+            while True:
+                with self._guards_lists:
+                    oldest = self._segments[0]
+                    if len(self._segments) == 1 or oldest.top >= below:
+                        break
+                    del self._segments[0]
+                self._dirty.append(self._set_aside(oldest.name))
+            while self._dirty:
+                self._clean(self._dirty.pop())
+            if not self._spares:
+                name = self._new_spare_name()
+                file = self._disk.open(name, create=True)
+                self._zero(file, self._segment_bytes)
+                with self._guards_lists:
+                    self._spares.append(name)
+
+    def close(self) -> None:
+        """Close the file; nothing is written."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments, without the spares."""
+        with self._guards_lists:
+            return sum(each.size for each in self._segments)
+
+    # -- inside
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        if self._broken is not None:
+            raise InvariantBroken(
+                f"the write-ahead log failed before ({self._broken}); nothing was written"
+            ) from self._broken
+        try:
+            yield
+        except BaseException as error:
+            self._broken = error
+            raise
+
+    def _write(self, flags: int, first: int, entries: Sequence[Entry]) -> None:
+        records = encode_records(entries)
+        size = group_size(records)
+        if self._file is None or self._offset + size > self._size:
+            self._begin_segment(flags, first, entries)
+            return
+        hard = self._hard
+        data = encode_group(
+            self._seed, self._group, flags, hard.term, hard.vote, self._commit, first, records
+        )
+        self._file.write_at(self._offset, data)
+        self._file.sync()
+        self._offset += size
+        self._wrote(flags, first, entries)
+
+    def _wrote(self, flags: int, first: int, entries: Sequence[Entry]) -> None:
+        self._group += 1
+        if entries or flags & RESTART:
+            self._next = first + len(entries)
+        self._segments[-1].note(entries)
+
+    def _begin_segment(
+        self, flags: int, first: int, entries: Sequence[Entry], *, number: int = 0
+    ) -> None:
+        """Write a segment's header and first group, sync them, and only then name it."""
+        records = encode_records(entries)
+        size = max(self._segment_bytes, SECTOR + group_size(records))
+        previous = self._segments[-1].number if self._segments else 0
+        segment = _Segment(number or previous + 1, size, 0)
+        hard = self._hard
+        header, seed = encode_header(
+            SegmentHeader(
+                identity=self.identity,
+                number=segment.number,
+                size=size,
+                previous=previous,
+                previous_end=self._offset if previous else 0,
+                next_group=self._group,
+                next_index=self._next,
+                term=hard.term,
+                vote=hard.vote,
+                commit=self._commit,
+            )
+        )
+        group = encode_group(
+            seed, self._group, flags, hard.term, hard.vote, self._commit, first, records
+        )
+        spare, file = self._take_spare(size)
+        file.write_at(0, header + group)
+        file.sync()
+        file.close()
+        self._disk.rename(spare, segment.name)
+        self._disk.sync_dir(_DIRECTORY)
+        self.close()
+        self._file = self._disk.open(segment.name)
+        self._offset, self._size, self._seed = SECTOR + len(group), size, seed
+        with self._guards_lists:
+            self._segments.append(segment)
+        self._wrote(flags, first, entries)
+
+    def _take_spare(self, size: int) -> tuple[str, File]:
+        if size == self._segment_bytes:
+            with self._guards_lists:
+                name = self._spares.pop() if self._spares else None
+            if name is not None:
+                return name, self._disk.open(name)
+        name = self._new_spare_name()
+        file = self._disk.open(name, create=True)
+        file.zero(0, size)
+        return name, file
+
+    def _new_spare_name(self) -> str:
+        with self._guards_lists:
+            self._spare_number += 1
+            return f"{_DIRECTORY}/spare-{self._spare_number}"
+
+    def _set_aside(self, name: str) -> str:
+        spare = self._new_spare_name()
+        self._disk.rename(name, spare)
+        # One at a time, so that a crash never leaves a hole in the row of segments.
+        self._disk.sync_dir(_DIRECTORY)
+        return spare
+
+    def _clean(self, name: str) -> None:
+        file = self._disk.open(name)
+        size = file.size()
+        self._zero(file, size)
+        with self._guards_lists:
+            keep = size == self._segment_bytes and len(self._spares) < SPARES_MAX
+            if keep:
+                self._spares.append(name)
+        if not keep:
+            self._disk.remove(name)
+            self._disk.sync_dir(_DIRECTORY)
+
+    def _zero(self, file: File, size: int) -> None:
+        for offset in range(0, size, ZERO_BYTES):
+            file.zero(offset, min(ZERO_BYTES, size - offset))
+            file.sync()
+        file.close()
+
+
+class _Reader:
+    """Reads all segments of a directory in order; changes nothing."""
+
+    def __init__(self, disk: Disk, identity: WalIdentity | None) -> None:
+        self._disk = disk
+        self._identity = identity
+        self.segments: list[_Segment] = []
+        self.ends: dict[int, int] = {}
+        """Where the groups of each segment end."""
+        self.superseded: list[str] = []
+        """Segments whose entries a later one copied."""
+        self.spares: list[str] = []
+        self.spare_number = 0
+        self.hard = HardState()
+        self.commit = 0
+        self.first = 1
+        self.entries: list[Entry] = []
+        self.tail = 1
+        """Index of the first entry of the last group."""
+        self.tail_offset = 0
+        """Where the last group begins in its segment."""
+        self.next_group = 1
+        self.groups = 0
+        self.cut: str | None = None
+
+    def read(self) -> None:
+        """Read everything. Raises as `Wal.open` does."""
+        row = self._row()
+        oldest = row[0][0]
+        self.first = self.tail = oldest.next_index
+        self.next_group = oldest.next_group
+        self.hard = HardState(oldest.term, oldest.vote)
+        self.commit = oldest.commit
+        for position, (header, seed) in enumerate(row):
+            successor = row[position + 1][0] if position + 1 < len(row) else None
+            self._read_segment(header, seed, successor)
+        if self.commit >= self.first + len(self.entries):
+            raise WalDamaged(
+                _name(row[-1][0].number),
+                self.ends[row[-1][0].number],
+                f"entry {self.commit} was committed but is not there",
+            )
+
+    def needed(self) -> list[_Segment]:
+        """Return the segments still needed once the tail lies in a new one: a first part of all.
+
+        Those at the end that hold nothing but what is copied go; if everything held is copied,
+        none is needed.
+        """
+        if self.tail == self.first:
+            return []
+        kept = list(self.segments)
+        while not kept[-1].top or kept[-1].bottom >= self.tail:
+            kept.pop()
+        return kept
+
+    def proven_end(self, segment: _Segment) -> int:
+        """Return where the groups of a segment end that need not be moved."""
+        return self.tail_offset if segment is self.segments[-1] else self.ends[segment.number]
+
+    def headers(self) -> list[tuple[SegmentHeader, int]]:
+        """Return header and seed of each segment file, by number."""
+        found = []
+        for name in self._disk.names(_DIRECTORY):
+            if name.startswith("spare-"):
+                self.spares.append(f"{_DIRECTORY}/{name}")
+                self.spare_number = max(self.spare_number, int(name[6:]))
+            elif name.endswith(".wal"):
+                found.append(self._header(f"{_DIRECTORY}/{name}"))
+        if not found:
+            raise WalLost("the write-ahead log is missing")
+        return found
+
+    def _header(self, name: str) -> tuple[SegmentHeader, int]:
+        file = self._disk.open(name)
+        try:
+            header, seed = decode_header(name, file.read_at(0, SECTOR))
+            size = file.size()
+        finally:
+            file.close()
+        if name != _name(header.number):
+            raise WalDamaged(name, 0, f"its header is that of {_name(header.number)}")
+        if size != header.size:
+            raise WalDamaged(name, size, f"it has {size} bytes and its header says {header.size}")
+        if self._identity is not None:
+            _require_ours(name, header.identity, self._identity)
+        return header, seed
+
+    def _row(self) -> list[tuple[SegmentHeader, int]]:
+        """Return the segments that count, oldest first, by following the links from the newest."""
+        by_number = {header.number: (header, seed) for header, seed in self.headers()}
+        newest = max(by_number)
+        row = [by_number.pop(newest)]
+        while row[-1][0].previous in by_number:
+            row.append(by_number.pop(row[-1][0].previous))
+        oldest = row[-1][0]
+        for number in by_number:
+            if oldest.previous and number < oldest.number:
+                raise WalLost(f"{_name(oldest.previous)} is missing while {_name(number)} is there")
+            self.superseded.append(_name(number))
+        row.reverse()
+        return row
+
+    def _read_segment(
+        self, header: SegmentHeader, seed: int, successor: SegmentHeader | None
+    ) -> None:
+        name = _name(header.number)
+        file = self._disk.open(name)
+        try:
+            image = file.read_at(0, header.size)
+        finally:
+            file.close()
+        segment = _Segment(header.number, header.size, 0)
+        end = header.size if successor is None else successor.previous_end
+        offset = SECTOR
+        if header.next_group < self.next_group:
+            raise WalDamaged(name, 0, f"group {self.next_group} should be the next one")
+        self.next_group = header.next_group
+        while offset < end:
+            group = read_group(name, image, offset, end, seed, self.next_group)
+            if not isinstance(group, Group):
+                self._end_segment(name, offset, group, successor)
+                break
+            self._take(name, offset, group)
+            self.tail_offset = offset
+            segment.note(group.entries)
+            offset = group.end
+        self.segments.append(segment)
+        self.ends[header.number] = offset
+
+    def _end_segment(
+        self, name: str, offset: int, torn: Torn | None, successor: SegmentHeader | None
+    ) -> None:
+        """Judge a place where no whole group is: only the very last one may be torn."""
+        if successor is not None:
+            raise WalDamaged(name, offset, f"group {self.next_group} is not whole here")
+        if offset == SECTOR:
+            raise WalDamaged(name, offset, "its first group was synced before it had its name")
+        if torn is not None:
+            self.cut = (
+                f"{name} ended in a torn group (number {torn.number} at byte {torn.offset}), whose "
+                "sync never returned; it was cut off, and nothing in it had been acknowledged"
+            )
+
+    def _take(self, name: str, offset: int, group: Group) -> None:
+        self.groups += 1
+        self.next_group = group.number + 1
+        self.hard = HardState(group.term, group.vote)
+        self.commit = max(self.commit, group.commit)
+        self.tail = group.first
+        entries = group.entries
+        if [entry.index for entry in entries] != list(
+            range(group.first, group.first + len(entries))
+        ):
+            raise WalDamaged(name, offset, f"the entries of group {group.number} are not in a row")
+        if group.flags & RESTART or group.first < self.first:
+            self.first, self.entries = group.first, entries
+            return
+        if group.first > self.first + len(self.entries):
+            raise WalDamaged(name, offset, f"no entry comes before {group.first}")
+        if entries:
+            del self.entries[group.first - self.first :]
+            self.entries += entries
+
+
+def read_identity(disk: Disk) -> WalIdentity:
+    """Return whose log lies here, from the newest segment's header; checks no group.
+
+    Raises: WalLost, WalDamaged, NewerFormat.
+    """
+    header, _ = max(_Reader(disk, None).headers(), key=lambda each: each[0].number)
+    return header.identity
+
+
+def require_reach(recovered: Recovered, durable_last: int) -> None:
+    """Check that the log meets what is durable elsewhere: ledger, or an installed snapshot.
+
+    A log that ends before it has lost its newest segments; one that begins behind it, its oldest.
+
+    Raises: WalLost.
+    """
+    if recovered.last < durable_last:
+        raise WalLost(
+            f"the write-ahead log ends at {recovered.last} though entry {durable_last} is in the "
+            "ledger: its newest part is missing"
+        )
+    if recovered.first > durable_last + 1:
+        raise WalLost(
+            f"the write-ahead log begins at {recovered.first} though the ledger ends at "
+            f"{durable_last}: the entries between are missing"
+        )
+
+
+def _name(number: int) -> str:
+    return f"{_DIRECTORY}/{number:012d}.wal"
+
+
+def _require_ours(name: str, found: WalIdentity, ours: WalIdentity) -> None:
+    pairs = (
+        ("cluster", found.cluster_id.hex(), ours.cluster_id.hex()),
+        ("disk", found.disk_id.hex(), ours.disk_id.hex()),
+        ("incarnation", found.incarnation, ours.incarnation),
+        ("node", found.node_id, ours.node_id),
+    )
+    for what, theirs, expected in pairs:
+        if theirs != expected:
+            raise ForeignDirectory(
+                f"{name} belongs to {what} {theirs}, and this is {what} {expected}; "
+                "nothing was changed"
+            )
+
+
+def _clear_unborn(disk: Disk) -> None:
+    """Remove what an interrupted creation left; refuse anything that may be somebody's log."""
+    if disk.exists(GENESIS_FILE):
+        raise AlreadyCreated("the directory holds a log already; nothing was changed")
+    names = disk.names(_DIRECTORY)
+    if disk.names("ledger") or any(name.endswith(".wal") for name in names):
+        found = _Reader(disk, None)
+        try:
+            found.read()
+        except StorageDamaged:
+            found.groups = 0
+        if found.groups != 1 or disk.names("ledger"):
+            raise AlreadyCreated(
+                "the directory holds a log without its genesis file (copy that from another "
+                "member); nothing was changed"
+            )
+    for name in names:
+        disk.remove(f"{_DIRECTORY}/{name}")
+    if disk.exists(f"{GENESIS_FILE}.new"):
+        disk.remove(f"{GENESIS_FILE}.new")
