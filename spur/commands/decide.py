@@ -39,6 +39,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """In the order of the request's attachments."""
     part: int = 1
     """Which part of a divisible command this is."""
+    disk_is_low: bool = False
+    """The disk is at its first mark: what needs room is refused (LOG-CONTRACT 5.9)."""
 
 
 class Decision(msgspec.Struct, frozen=True, gc=False):
@@ -107,6 +109,12 @@ def decide(state: State, request: Request, context: Context) -> Decision | Rejec
     refused = refuse(state, row.permission, context.actor)
     if refused is not None:
         return refused
+    if row.needs_room and context.disk_is_low:
+        return Rejection(
+            "disk-low",
+            f"the controllers' disks have too little room for {row.name}; nothing was changed",
+            "free some room on them, then ask again",
+        )
     decision = row.judge(state, request, context)
     if isinstance(decision, Decision) and decision.more and not row.divisible:
         raise InvariantBroken(f"{row.name} is not declared divisible, and asks for more parts")

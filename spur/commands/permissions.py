@@ -10,7 +10,9 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from spur.events.envelope import Actor
+from spur.values.config import GrantedRole
 from spur.values.errors import Rejection
+from spur.values.ids import HostId
 
 if TYPE_CHECKING:
     from spur.projections.state import State
@@ -42,23 +44,34 @@ class Permission(IntEnum):
     """The cluster itself: its clock and its scheduler."""
 
 
-_HOST_LIMITS = {
+_HOST_VOUCHES_FOR = {
     "controller": Role.ADMINISTRATOR,
     "admin": Role.ADMINISTRATOR,
     "login": Role.COORDINATOR,
     "compute": Role.USER,
+    "cluster": Role.ADMINISTRATOR,
 }
-"""The most that a host of each role may vouch for."""
+"""The most that a host of each role may say of a user, unless the configuration lists more."""
+
+_GRANTED = {
+    GrantedRole.OPERATOR: Role.OPERATOR,
+    GrantedRole.ADMINISTRATOR: Role.ADMINISTRATOR,
+}
 
 
 def role_of(state: State, actor: Actor) -> Role:
-    """Return the role of an actor: what the uid is, as far as its host may vouch for it."""
-    if actor.host_role == "cluster":
+    """Return what the actor is, as far as its host may vouch for it."""
+    most = _HOST_VOUCHES_FOR.get(actor.host_role, Role.NOBODY)
+    if most is Role.ADMINISTRATOR and actor.uid == 0:
         return Role.ADMINISTRATOR
-    most = _HOST_LIMITS.get(actor.host_role, Role.NOBODY)
-    if actor.uid == 0:
-        return most if most == Role.ADMINISTRATOR else min(most, Role.USER)
-    return min(most, Role.USER)
+    if most <= Role.USER:
+        return most
+    host = state.hosts.get(HostId(actor.host_id))
+    if host is not None and (listed := state.roles.get((actor.uid, host.name))):
+        return _GRANTED[listed.role]
+    if most is Role.ADMINISTRATOR and (listed := state.roles.get((actor.uid, ""))):
+        return _GRANTED[listed.role]
+    return Role.USER
 
 
 def refuse(state: State, permission: Permission, actor: Actor) -> Rejection | None:

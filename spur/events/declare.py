@@ -23,6 +23,7 @@ import msgspec
 __all__ = [
     "EVENTS",
     "IGNORABLE",
+    "NEWEST_CLUSTER_VERSION",
     "Event",
     "EventType",
     "IgnoredEvent",
@@ -65,6 +66,9 @@ class EventType:
 
 EVENTS: dict[str, EventType] = {}
 """Current version of every event, by stored name."""
+
+NEWEST_CLUSTER_VERSION = 1
+"""The newest `cluster.version` whose events this release reads; no event's `since` is above."""
 
 E = TypeVar("E", bound=type[Event])
 

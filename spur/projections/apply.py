@@ -28,7 +28,7 @@ from spur.events.envelope import (
     Envelope,
     chain_next,
 )
-from spur.projections.cluster import MembershipRow
+from spur.projections.membership import MembershipRow
 from spur.projections.react import Effect, reactions_to
 from spur.projections.requests import remember_request
 from spur.projections.undo import UndoRecord, undo_writes

@@ -1,10 +1,48 @@
-"""The cluster itself: identity, version, membership, counters."""
+"""The cluster itself: identity, version, configuration, hosts and roles, and its checkpoints."""
 
 from __future__ import annotations
 
-from spur.projections.tables import Row
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeVar
 
-__all__ = ["ClusterRow", "CounterRow", "MembershipRow", "newborn"]
+from msgspec.structs import replace
+
+from spur.events.cluster import (
+    ClockAccepted,
+    ClusterCheckpointed,
+    ClusterConfigured,
+    ClusterRestored,
+    ClusterVersionRaised,
+    HostAdded,
+    HostRemoved,
+)
+from spur.projections.apply import At, applies
+from spur.projections.counters import JOB_ID_COUNTER, counter, raise_counter
+from spur.projections.digest import STATE_VERSION, state_digest
+from spur.projections.nodes import NodeBlockRow, configure_nodes
+from spur.projections.partitions import PartitionRow, configure_partitions
+from spur.projections.tables import Row, replace_rows
+from spur.values.config import ClusterSettings, Config, GrantedRole, RoleGrant
+from spur.values.errors import InvariantBroken
+from spur.values.ids import HostId
+
+if TYPE_CHECKING:
+    from spur.projections.state import State
+
+__all__ = [
+    "RESTORE_JOB_ID_STEP",
+    "ClusterRow",
+    "ConfigRow",
+    "HostRow",
+    "RoleKey",
+    "RoleRow",
+    "config_of",
+    "newborn",
+]
+
+RESTORE_JOB_ID_STEP = 1_000_000
+"""How far a restore moves the job counter on, past ids that the lost part may have given out.
+Source: LOG-CONTRACT 1.8."""
 
 
 class ClusterRow(Row, frozen=True):
@@ -14,21 +52,137 @@ class ClusterRow(Row, frozen=True):
     incarnation: int
     version: int
     """Newest version of events that may be written (LOG-CONTRACT 1.4)."""
+    checkpoint_index: int
+    """The entry of the last checkpoint; 0 before the first."""
+    clock_accepted_ns: int
+    """Stamp of the last clock that was vouched for; 0 when none was."""
 
 
-class CounterRow(Row, frozen=True):
-    """A number that only rises."""
+class ConfigRow(Row, frozen=True):
+    """The configuration but its nodes, partitions and roles; its key is 1."""
 
-    value: int
+    parser_version: int
+    settings: ClusterSettings
+    configured_ns: int
 
 
-class MembershipRow(Row, frozen=True):
-    """The newest membership entry; its key is 1. The consensus room reads the body."""
+class HostRow(Row, frozen=True):
+    """A host that may have a certificate; its key is its id."""
 
-    index: int
-    body: bytes
+    name: str
+    role: str
+
+
+RoleKey = tuple[int, str]
+"""uid, and the host's name; an empty name stands for controller and admin hosts."""
+
+
+class RoleRow(Row, frozen=True):
+    """More than a user's host alone vouches for."""
+
+    role: GrantedRole
+
+
+B = TypeVar("B", NodeBlockRow, PartitionRow)
 
 
 def newborn(cluster_id: bytes, incarnation: int) -> ClusterRow:
     """Return what a cluster is before its first entry."""
-    return ClusterRow(cluster_id, incarnation, 1)
+    return ClusterRow(
+        cluster_id=cluster_id,
+        incarnation=incarnation,
+        version=1,
+        checkpoint_index=0,
+        clock_accepted_ns=0,
+    )
+
+
+def config_of(state: State) -> Config | None:
+    """Return the present configuration as one value; None before the first."""
+    row = state.config.get(1)
+    if row is None:
+        return None
+    return Config(
+        parser_version=row.parser_version,
+        settings=row.settings,
+        roles=tuple(
+            RoleGrant(uid, host, state.roles[uid, host].role)
+            for uid, host in state.roles.sorted_keys()
+        ),
+        nodes=tuple(row.block for row in _by_number(state.node_blocks.rows.values())),
+        partitions=tuple(row.block for row in _by_number(state.partitions.rows.values())),
+    )
+
+
+def _by_number(rows: Iterable[B]) -> list[B]:
+    """Return configured rows in the order of the file."""
+    return sorted(rows, key=lambda row: row.number)
+
+
+@applies(ClusterConfigured)
+def apply_cluster_configured(state: State, at: At, event: ClusterConfigured) -> None:
+    """Replace the configuration; what it does not mention keeps its present state."""
+    state.config.put(1, ConfigRow(event.parser_version, event.settings, at.time_ns))
+    roles = {(grant.uid, grant.host): RoleRow(grant.role) for grant in event.roles}
+    replace_rows(state.roles, roles)
+    configure_nodes(state, event.nodes)
+    configure_partitions(state, event.partitions)
+
+
+@applies(ClusterVersionRaised)
+def apply_cluster_version(state: State, at: At, event: ClusterVersionRaised) -> None:
+    """Let events of a newer version be written."""
+    row = state.cluster[1]
+    if event.version <= row.version:
+        raise ValueError(f"the cluster is at version {row.version} already")
+    state.cluster.put(1, replace(row, version=event.version))
+
+
+@applies(ClusterCheckpointed)
+def apply_cluster_checkpoint(state: State, at: At, event: ClusterCheckpointed) -> None:
+    """Compare this state with the leader's; raise when they differ."""
+    if event.index != state.index or event.chain != state.chain:
+        raise InvariantBroken(
+            f"the checkpoint is of entry {event.index} with chain {event.chain.hex()}; "
+            f"here is entry {state.index} with chain {state.chain.hex()}"
+        )
+    if event.version == STATE_VERSION and event.digest != state_digest(state):
+        raise InvariantBroken(
+            f"the state after entry {state.index} differs from the leader's: "
+            f"digest {state_digest(state).hex()}, not {event.digest.hex()}"
+        )
+    state.cluster.put(1, replace(state.cluster[1], checkpoint_index=at.index))
+
+
+@applies(ClusterRestored)
+def apply_cluster_restored(state: State, at: At, event: ClusterRestored) -> None:
+    """Begin a new incarnation, with job ids that the lost part cannot have given out."""
+    row = state.cluster[1]
+    if event.incarnation <= row.incarnation:
+        raise ValueError(f"the cluster is at incarnation {row.incarnation} already")
+    if event.fork_index != state.index or event.fork_chain != state.chain:
+        raise ValueError(f"the fork is at entry {event.fork_index}; here is {state.index}")
+    state.cluster.put(1, replace(row, incarnation=event.incarnation))
+    newest = counter(state, JOB_ID_COUNTER)
+    raise_counter(state, JOB_ID_COUNTER, newest + RESTORE_JOB_ID_STEP)
+
+
+@applies(ClockAccepted)
+def apply_clock_accepted(state: State, at: At, event: ClockAccepted) -> None:
+    """Remember that this stamp was vouched for by a person."""
+    state.cluster.put(1, replace(state.cluster[1], clock_accepted_ns=at.time_ns))
+
+
+@applies(HostAdded)
+def apply_host_added(state: State, at: At, event: HostAdded) -> None:
+    """Give the host the index of its entry as id; it is never used twice."""
+    host_id = HostId(at.index)
+    if host_id in state.hosts:
+        raise ValueError("an entry adds one host")
+    state.hosts.put(host_id, HostRow(event.name, event.role))
+
+
+@applies(HostRemoved)
+def apply_host_removed(state: State, at: At, event: HostRemoved) -> None:
+    """Forget the host."""
+    state.hosts.delete(event.host_id)

@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from spur.projections.state import State
 
-__all__ = ["settle", "state_digest"]
+__all__ = ["STATE_VERSION", "settle", "state_digest"]
+
+STATE_VERSION = 1
+"""Of the digest: it rises with every change of a table's shape, so that replicas of two releases
+do not compare what cannot be equal."""
 
 
 def state_digest(state: State) -> bytes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from spur.events.envelope import Envelope
-from spur.projections.cluster import CounterRow
+from spur.projections.counters import REQUEST_FLOOR, counter, raise_counter
 from spur.projections.tables import Row
 from spur.values.errors import Rejection
 from spur.values.limits import (
@@ -26,14 +26,10 @@ __all__ = [
     "lookup",
     "next_part",
     "remember_request",
-    "request_floor",
 ]
 
 RequestKey = tuple[str, bytes]
 """Principal and request id."""
-
-FLOOR = "requests-floor"
-"""Counter that holds the newest evicted index."""
 
 
 class RequestRow(Row, frozen=True):
@@ -63,7 +59,7 @@ def lookup(
     """Return what is known of a request; None when it is to be executed, or gone on with."""
     row = state.requests.get((principal, request_id))
     if row is None:
-        floor = request_floor(state)
+        floor = counter(state, REQUEST_FLOOR)
         if since < floor:
             return Rejection(
                 "outcome-unknown",
@@ -87,12 +83,6 @@ def next_part(state: State, principal: str, request_id: bytes) -> int:
     """Return the number of the part to execute next: 1, unless parts of it were done before."""
     row = state.requests.get((principal, request_id))
     return 1 if row is None else row.part + 1
-
-
-def request_floor(state: State) -> int:
-    """Return the newest index whose request was evicted; 0 when none was."""
-    row = state.counters.get(FLOOR)
-    return 0 if row is None else row.value
 
 
 def remember_request(state: State, index: int, envelope: Envelope) -> None:
@@ -123,4 +113,4 @@ def remember_request(state: State, index: int, envelope: Envelope) -> None:
         floor = number
         oldest = state.requests_oldest.first()
     if forgotten:
-        state.counters.put(FLOOR, CounterRow(floor))
+        raise_counter(state, REQUEST_FLOOR, floor)

@@ -12,11 +12,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from spur.events.envelope import chain_genesis
-from spur.projections.cluster import ClusterRow, CounterRow, MembershipRow, newborn
-from spur.projections.indexes import Oldest
+from spur.projections.cluster import ClusterRow, ConfigRow, HostRow, RoleKey, RoleRow, newborn
+from spur.projections.counters import CounterRow
+from spur.projections.indexes import Oldest, Spread
+from spur.projections.membership import MembershipRow
+from spur.projections.nodes import NodeBlockRow, NodeRow, names_in_block
+from spur.projections.partitions import PartitionRow
 from spur.projections.requests import RequestKey, RequestRow
 from spur.projections.tables import Journal, Table
 from spur.projections.undo import UndoRecord
+from spur.values.ids import HostId, NodeName, PartitionName
 
 __all__ = ["State", "new_state"]
 
@@ -44,6 +49,20 @@ class State:
             "membership", int, MembershipRow, journal
         )
         self.counters: Table[str, CounterRow] = Table("counters", str, CounterRow, journal)
+        self.config: Table[int, ConfigRow] = Table("config", int, ConfigRow, journal)
+        self.host_of_name: Spread[HostId, HostRow] = Spread(lambda _, row: (row.name,))
+        self.hosts: Table[HostId, HostRow] = Table(
+            "hosts", int, HostRow, journal, self.host_of_name
+        )
+        self.roles: Table[RoleKey, RoleRow] = Table("roles", RoleKey, RoleRow, journal)
+        self.block_of_node: Spread[str, NodeBlockRow] = Spread(names_in_block)
+        self.node_blocks: Table[str, NodeBlockRow] = Table(
+            "node_blocks", str, NodeBlockRow, journal, self.block_of_node
+        )
+        self.nodes: Table[NodeName, NodeRow] = Table("nodes", str, NodeRow, journal)
+        self.partitions: Table[PartitionName, PartitionRow] = Table(
+            "partitions", str, PartitionRow, journal
+        )
         self.requests_oldest: Oldest[RequestKey, RequestRow] = Oldest(lambda _, row: row.index)
         self.requests: Table[RequestKey, RequestRow] = Table(
             "requests", RequestKey, RequestRow, journal, self.requests_oldest
@@ -54,6 +73,11 @@ class State:
         for value in vars(self).values():
             if isinstance(value, Table):
                 yield value
+
+    @property
+    def checkpoint_index(self) -> int:
+        """The entry of the last checkpoint; 0 before the first."""
+        return self.cluster[1].checkpoint_index
 
     @property
     def unsettled(self) -> int:

@@ -12,13 +12,14 @@ between two looks at the digest is hashed once: `put` only remembers what the su
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from spur.projections.indexes import Index, Sortable
 
-__all__ = ["Journal", "Row", "Table"]
+__all__ = ["Journal", "Row", "Table", "replace_rows"]
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
@@ -193,3 +194,13 @@ class Table(Generic[K, R]):
     def indexes(self) -> tuple[Index, ...]:
         """Return this table's indexes, for the invariant that compares them with fresh ones."""
         return self._indexes
+
+
+def replace_rows(table: Table[K, R], wanted: Mapping[K, R]) -> None:
+    """Make these the table's rows. Rows that stay as they are, are no change."""
+    for key in table.sorted_keys():
+        if key not in wanted:
+            table.delete(key)
+    for key, row in wanted.items():
+        if table.get(key) != row:
+            table.put(key, row)

@@ -144,5 +144,3 @@ class ConfigFile(
 
     name: str
     text: str
-
-

@@ -40,6 +40,7 @@ from spur.values.config import (
     RoleGrant,
 )
 from spur.values.hostlist import HOSTS_MAX, format_hostlist, parse_hostlist
+from spur.values.ids import NAME_GRAMMAR, is_name
 from spur.values.tres import GPUS_PER_NODE_MAX
 
 __all__ = ["CONFIG_FILE", "PARSER_VERSION", "ConfigErrors", "parse_config"]
@@ -58,7 +59,6 @@ _REQUIRED = object()
 Check = Callable[[Any], Any]
 """Returns the value as it is kept. Raises ValueError saying what would be right."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 _GPUS = re.compile(r"(?:([A-Za-z0-9._-]{1,64}):)?([0-9]{1,3})\Z")
 
 
@@ -83,8 +83,8 @@ def _whole(lowest: int, highest: int) -> Check:
 
 
 def _name(value: Any) -> str:
-    if not isinstance(value, str) or not _NAME.match(value):
-        raise ValueError("it takes up to 64 letters, digits, '.', '_' and '-'")
+    if not isinstance(value, str) or not is_name(value):
+        raise ValueError(f"it takes {NAME_GRAMMAR}")
     return value
 
 

@@ -73,6 +73,8 @@ _ROWS = (
     _row("limit-exceeded", Fault.CALLER, Retry.NEVER, 1, "a named limit would be exceeded"),
     _row("request-reused", Fault.CALLER, Retry.NEVER, 1, "this request id named another request"),
     _row("outcome-unknown", Fault.OURS, Retry.NEVER, 1, "too old to tell; nothing was executed"),
+    _row("bad-configuration", Fault.CALLER, Retry.NEVER, 1, "the files have errors; none is used"),
+    _row("unknown-host", Fault.CALLER, Retry.NEVER, 1, "no host has this name"),
     # -- the log
     _row("not-leader", Fault.PEER, Retry.LEADER, 1, "this replica does not lead"),
     _row("ask-again", Fault.OURS, Retry.LEADER, 1, "leadership was lost; ask with the same id"),

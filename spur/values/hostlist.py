@@ -15,12 +15,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from spur.values.ids import NAME_GRAMMAR, is_name
+
 __all__ = ["HOSTS_MAX", "format_hostlist", "parse_hostlist"]
 
 HOSTS_MAX = 65_536
 """Names that one list may stand for. Source: MAX_RANGE of Slurm's hostlist."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*\Z")
 _PIECE = re.compile(r"\[([^\[\]]*)\]|([^\[\],]+)")
 _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?\Z")
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})\Z")
@@ -34,11 +35,8 @@ def parse_hostlist(text: str) -> tuple[str, ...]:
     names: dict[str, None] = {}
     for part in _parts(text):
         for name in _expand(part, len(names)):
-            if not _NAME.match(name):
-                raise ValueError(
-                    f"{name!r} is no host name: it takes letters, digits, '.', '_' and '-', "
-                    "and begins with a letter or digit"
-                )
+            if not is_name(name):
+                raise ValueError(f"{name!r} is no host name: it takes {NAME_GRAMMAR}")
             names[name] = None
     return tuple(names)
 
@@ -81,7 +79,7 @@ def _expand(part: str, already: int) -> list[str]:
 
 def _numbers(brackets: str, part: str) -> list[str]:
     """Return the numbers of one pair of brackets, with their leading zeros."""
-    found = []
+    found: list[str] = []
     for text in brackets.split(","):
         match = _RANGE.match(text)
         if match is None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import NewType
 
-__all__ = ["HostId", "JobId", "NodeName", "PartitionName"]
+__all__ = ["NAME_GRAMMAR", "HostId", "JobId", "NodeName", "PartitionName", "is_name"]
 
 JobId = NewType("JobId", int)
 """64 bits, from a counter in the state, never used twice (LOG-CONTRACT 7.1)."""
@@ -14,3 +15,13 @@ HostId = NewType("HostId", int)
 
 NodeName = NewType("NodeName", str)
 PartitionName = NewType("PartitionName", str)
+
+NAME_GRAMMAR = "up to 64 letters, digits, '.', '_' and '-', a letter or digit first"
+"""What `is_name` asks, for sentences."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
+
+
+def is_name(text: str) -> bool:
+    """Return whether the text may name a host, a node or a partition."""
+    return _NAME.match(text) is not None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum, StrEnum
 
-__all__ = ["HOLD_REASONS", "Hold", "JobState", "NodeShareState", "Phase", "Reason"]
+__all__ = ["HOLD_REASONS", "Hold", "JobState", "NodeAction", "NodeShareState", "Phase", "Reason"]
 
 
 class JobState(StrEnum):
@@ -104,3 +104,15 @@ HOLD_REASONS: dict[Hold, Reason] = {
     Hold.REQUEUE: Reason.HELD_BY_USER,
 }
 """The reason that a held job shows."""
+
+
+class NodeAction(StrEnum):
+    """What is done to nodes. Source: scontrol(1) update NodeName State."""
+
+    DRAIN = "drain"
+    """No new jobs; those that run go on."""
+    UNDRAIN = "undrain"
+    DOWN = "down"
+    """No new jobs, and those that run are ended."""
+    RESUME = "resume"
+    """Neither drained nor down."""

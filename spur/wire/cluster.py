@@ -1,12 +1,122 @@
-"""Requests about the cluster as a whole."""
+"""Requests about the cluster as a whole, and what is answered."""
 
 from __future__ import annotations
 
-from spur.wire.declare import Request, request
+import msgspec
 
-__all__ = ["Tick"]
+from spur.values.config import ClusterSettings, ConfigFile, RoleGrant
+from spur.values.ids import HostId
+from spur.wire.declare import Answer, Request, answer, request
+
+__all__ = [
+    "AcceptClock",
+    "AddHost",
+    "Checkpoint",
+    "ClusterInfo",
+    "Configured",
+    "HostAdded",
+    "HostInfo",
+    "RaiseVersion",
+    "Reconfigure",
+    "RecordRestore",
+    "RemoveHost",
+    "ShowCluster",
+    "Tick",
+]
 
 
 @request
 class Tick(Request, frozen=True, tag="clock.tick"):
     """Turn what has fallen due into events; the cluster asks this of itself."""
+
+
+@request
+class AcceptClock(Request, frozen=True, tag="clock.accept"):
+    """Vouch for the controller's clock after it stepped (LOG-CONTRACT 4.1)."""
+
+
+@request
+class Checkpoint(Request, frozen=True, tag="cluster.checkpoint"):
+    """Put the state's digest into the log; the cluster asks this of itself."""
+
+
+@request
+class RaiseVersion(Request, frozen=True, tag="cluster.raise-version"):
+    """Let events of a newer version be written; the cluster asks this of itself."""
+
+    version: int
+
+
+@request
+class RecordRestore(Request, frozen=True, tag="cluster.record-restore"):
+    """Begin a new incarnation after a restore; the cluster asks this of itself."""
+
+    incarnation: int
+    why: str
+
+
+@request
+class Reconfigure(Request, frozen=True, tag="cluster.reconfigure"):
+    """Take new configuration files, as a whole or not at all."""
+
+    files: tuple[ConfigFile, ...]
+
+
+@answer
+class Configured(Answer, frozen=True, tag="configured"):
+    """The files are in force."""
+
+    changes: int
+    """How many differences there were; 0 when nothing had to be done."""
+
+
+@request
+class AddHost(Request, frozen=True, tag="host.add"):
+    """Let a host have a certificate."""
+
+    name: str
+    role: str
+    """controller | admin | login | compute."""
+
+
+@answer
+class HostAdded(Answer, frozen=True, tag="host.added"):
+    """The host's id, for its certificate."""
+
+    host_id: HostId
+
+
+@request
+class RemoveHost(Request, frozen=True, tag="host.remove"):
+    """Let a host's certificate vouch for nothing any more."""
+
+    name: str
+
+
+@request
+class ShowCluster(Request, frozen=True, tag="cluster.show"):
+    """Ask what the cluster is and how it is configured."""
+
+
+class HostInfo(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """A host, as people are shown it."""
+
+    host_id: HostId
+    name: str
+    role: str
+
+
+@answer
+class ClusterInfo(Answer, frozen=True, tag="cluster.info"):
+    """What the cluster is."""
+
+    cluster_id: bytes
+    incarnation: int
+    version: int
+    index: int
+    checkpoint_index: int
+    clock_accepted_ns: int
+    settings: ClusterSettings | None
+    """None before the first configuration."""
+    roles: tuple[RoleGrant, ...]
+    hosts: tuple[HostInfo, ...]

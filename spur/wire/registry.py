@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from spur.wire import cluster
+from spur.values.errors import PeerFault
+from spur.wire import cluster, nodes, partitions
 from spur.wire.declare import ANSWERS, REQUESTS, Answer, Request
 
 __all__ = [
     "SUBJECTS",
     "AnyAnswer",
     "AnyRequest",
+    "UnreadableRequest",
     "decode_answer",
     "decode_request",
     "encode_answer",
     "encode_request",
 ]
 
-SUBJECTS = (cluster,)
+SUBJECTS = (cluster, nodes, partitions)
 """The files of this room that declare requests and answers."""
 
 if TYPE_CHECKING:
@@ -37,6 +39,11 @@ else:
 _ENCODE = msgspec.msgpack.Encoder().encode
 _REQUEST = msgspec.msgpack.Decoder(AnyRequest)
 _ANSWER = msgspec.msgpack.Decoder(AnyAnswer)
+_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+
+
+class UnreadableRequest(PeerFault):
+    """Bytes that are no request of this release."""
 
 
 def encode_request(request: Request) -> bytes:
@@ -45,8 +52,11 @@ def encode_request(request: Request) -> bytes:
 
 
 def decode_request(data: bytes) -> Request:
-    """Return the request. Raises: msgspec.MsgspecError for anything else."""
-    return _REQUEST.decode(data)
+    """Return the request. Raises: UnreadableRequest for anything else."""
+    try:
+        return _REQUEST.decode(data)
+    except _UNREADABLE as error:
+        raise UnreadableRequest(f"the request cannot be read: {error}") from error
 
 
 def encode_answer(answer: Answer) -> bytes:
@@ -55,5 +65,8 @@ def encode_answer(answer: Answer) -> bytes:
 
 
 def decode_answer(data: bytes) -> Answer:
-    """Return the answer. Raises: msgspec.MsgspecError for anything else."""
-    return _ANSWER.decode(data)
+    """Return the answer. Raises: PeerFault for anything else."""
+    try:
+        return _ANSWER.decode(data)
+    except _UNREADABLE as error:
+        raise PeerFault(f"the answer cannot be read: {error}") from error

@@ -1,0 +1,169 @@
+"""Commands about the cluster as a whole."""
+
+from __future__ import annotations
+
+from spur.commands.decide import Context, Decision, command
+from spur.commands.permissions import Permission
+from spur.events.cluster import (
+    ClusterCheckpointed,
+    ClusterConfigured,
+    ClusterRestored,
+    ClusterVersionRaised,
+    HostRemoved,
+)
+from spur.events.cluster import HostAdded as HostWasAdded
+from spur.events.declare import NEWEST_CLUSTER_VERSION
+from spur.projections.cluster import config_of
+from spur.projections.digest import STATE_VERSION, state_digest
+from spur.projections.state import State
+from spur.projections.views import cluster_info
+from spur.values.configdiff import compare_configs
+from spur.values.configfile import CONFIG_FILE, ConfigErrors, parse_config
+from spur.values.errors import Rejection
+from spur.values.ids import NAME_GRAMMAR, HostId, is_name
+from spur.wire.cluster import (
+    AddHost,
+    Checkpoint,
+    Configured,
+    HostAdded,
+    RaiseVersion,
+    Reconfigure,
+    RecordRestore,
+    RemoveHost,
+    ShowCluster,
+)
+from spur.wire.declare import Done
+from spur.wire.hello import HOST_ROLES
+
+__all__ = [
+    "decide_add_host",
+    "decide_checkpoint",
+    "decide_raise_version",
+    "decide_reconfigure",
+    "decide_record_restore",
+    "decide_remove_host",
+    "decide_show_cluster",
+]
+
+ERRORS_SHOWN_MAX = 20
+"""Errors of a configuration that a refusal lists; more are counted."""
+
+
+@command(Reconfigure, permission=Permission.ADMINISTRATOR, needs_room=True)
+def decide_reconfigure(
+    state: State, request: Reconfigure, context: Context
+) -> Decision | Rejection:
+    """Take the files when all of them are right; the event holds what they mean."""
+    names = [file.name for file in request.files]
+    if names != [CONFIG_FILE]:
+        return Rejection(
+            "bad-configuration",
+            f"the files handed in are {', '.join(names) or 'none'}; it takes one, {CONFIG_FILE}; "
+            "nothing was changed",
+        )
+    try:
+        config = parse_config(request.files[0])
+    except ConfigErrors as errors:
+        shown = errors.sentences[:ERRORS_SHOWN_MAX]
+        more = len(errors.sentences) - len(shown)
+        lines = [*shown, *([f"and {more} more"] if more else []), "nothing was changed"]
+        return Rejection("bad-configuration", "\n".join(lines))
+    before = config_of(state)
+    changes = compare_configs(before, config)
+    if not changes and before is not None and before.parser_version == config.parser_version:
+        return Decision((), Configured(0))
+    event = ClusterConfigured(
+        parser_version=config.parser_version,
+        settings=config.settings,
+        roles=config.roles,
+        nodes=config.nodes,
+        partitions=config.partitions,
+        changes=changes,
+    )
+    return Decision((event,), Configured(len(changes)))
+
+
+@command(Checkpoint, permission=Permission.CLUSTER)
+def decide_checkpoint(state: State, request: Checkpoint, context: Context) -> Decision:
+    """Write down what the state is after its last entry."""
+    event = ClusterCheckpointed(
+        index=state.index,
+        chain=state.chain,
+        digest=state_digest(state),
+        version=STATE_VERSION,
+    )
+    return Decision((event,), Done())
+
+
+@command(RaiseVersion, permission=Permission.CLUSTER)
+def decide_raise_version(
+    state: State, request: RaiseVersion, context: Context
+) -> Decision | Rejection:
+    """Raise the version that may be written; the shell has asked every member what it reads."""
+    present = state.cluster[1].version
+    if request.version == present:
+        return Decision((), Done())
+    if not present < request.version <= NEWEST_CLUSTER_VERSION:
+        return Rejection(
+            "invalid-value",
+            f"cluster version {request.version} is not between the present {present} and "
+            f"{NEWEST_CLUSTER_VERSION}, the newest that this release reads; nothing was changed",
+        )
+    return Decision((ClusterVersionRaised(request.version),), Done())
+
+
+@command(RecordRestore, permission=Permission.CLUSTER)
+def decide_record_restore(
+    state: State, request: RecordRestore, context: Context
+) -> Decision | Rejection:
+    """Begin a new incarnation at this entry of the log."""
+    present = state.cluster[1].incarnation
+    if request.incarnation <= present:
+        return Rejection(
+            "invalid-value",
+            f"incarnation {request.incarnation} is not above the present {present}; "
+            "nothing was changed",
+        )
+    event = ClusterRestored(request.incarnation, state.index, state.chain, request.why)
+    return Decision((event,), Done())
+
+
+@command(AddHost, permission=Permission.ADMINISTRATOR)
+def decide_add_host(state: State, request: AddHost, context: Context) -> Decision | Rejection:
+    """Give a host its id. The same host asked for twice keeps its id."""
+    if request.role not in HOST_ROLES:
+        return Rejection(
+            "invalid-value",
+            f"role {request.role!r}; a host is one of {', '.join(HOST_ROLES)}; nothing was changed",
+        )
+    known = state.host_of_name.key(request.name)
+    if known is not None:
+        if state.hosts[known].role == request.role:
+            return Decision((), HostAdded(known))
+        return Rejection(
+            "wrong-state",
+            f"host {request.name!r} is a {state.hosts[known].role} host; nothing was changed",
+            "remove it first",
+        )
+    if not is_name(request.name):
+        return Rejection(
+            "invalid-value",
+            f"{request.name!r} is no host name: it takes {NAME_GRAMMAR}; nothing was changed",
+        )
+    event = HostWasAdded(request.name, request.role)
+    return Decision((event,), HostAdded(HostId(context.index)))
+
+
+@command(RemoveHost, permission=Permission.ADMINISTRATOR)
+def decide_remove_host(state: State, request: RemoveHost, context: Context) -> Decision | Rejection:
+    """Let the host vouch for nothing any more."""
+    known = state.host_of_name.key(request.name)
+    if known is None:
+        return Rejection("unknown-host", f"no host is named {request.name!r}; nothing was changed")
+    return Decision((HostRemoved(known),), Done())
+
+
+@command(ShowCluster, permission=Permission.USER, reads=True)
+def decide_show_cluster(state: State, request: ShowCluster, context: Context) -> Decision:
+    """Show what the cluster is."""
+    return Decision((), cluster_info(state))

@@ -1,0 +1,150 @@
+"""Commands about nodes."""
+
+from __future__ import annotations
+
+from spur.commands.decide import Context, Decision, command
+from spur.commands.permissions import Permission
+from spur.events.declare import Event
+from spur.events.nodes import NodeLost, NodeRegistered, NodesUpdated
+from spur.projections.nodes import UNTOUCHED, agent_of, block_of
+from spur.projections.state import State
+from spur.projections.views import node_infos
+from spur.values.config import NodeBlock
+from spur.values.errors import Rejection
+from spur.values.hostlist import format_hostlist, parse_hostlist
+from spur.values.ids import HostId, NodeName
+from spur.values.states import NodeAction
+from spur.wire.declare import Done
+from spur.wire.nodes import ListNodes, MarkNodeLost, NodeList, RegisterNode, UpdateNodes
+
+__all__ = [
+    "decide_list_nodes",
+    "decide_mark_node_lost",
+    "decide_register_node",
+    "decide_update_nodes",
+    "refuse_agent",
+]
+
+
+def refuse_agent(state: State, context: Context, node: str) -> Rejection | None:
+    """Return why the actor may not speak for a node, or None. The cluster itself always may."""
+    agent = agent_of(state, node)
+    if agent is None:
+        return Rejection("unknown-node", f"node {node!r} is not configured; nothing was changed")
+    actor = context.actor
+    if actor.host_role == "cluster":
+        return None
+    host = state.hosts.get(HostId(actor.host_id))
+    if host is None or host.name != agent:
+        speaker = f"host {actor.host_id}" if host is None else f"host {host.name!r}"
+        return Rejection(
+            "not-permitted",
+            f"{speaker} may not speak for node {node!r}: that is for host {agent!r}; "
+            "nothing was changed",
+        )
+    return None
+
+
+@command(RegisterNode, permission=Permission.AGENT)
+def decide_register_node(
+    state: State, request: RegisterNode, context: Context
+) -> Decision | Rejection:
+    """Take a node as there. One that found less than is configured is drained."""
+    refused = refuse_agent(state, context, request.node)
+    if refused is not None:
+        return refused
+    if not request.boot_id:
+        return Rejection("invalid-value", "the boot id is empty; nothing was changed")
+    row = state.nodes.get(request.node) or UNTOUCHED
+    registered = NodeRegistered(
+        node=request.node,
+        host_id=HostId(context.actor.host_id),
+        boot_id=request.boot_id,
+        cpus=request.cpus,
+        memory_mib=request.memory_mib,
+        gpu_kind=request.gpu_kind,
+        gpus=request.gpus,
+    )
+    events: list[Event] = []
+    if row.lost_ns or any(
+        getattr(row, field) != getattr(registered, field)
+        for field in registered.__struct_fields__
+        if field != "node"
+    ):
+        events.append(registered)
+    block = block_of(state, request.node)
+    lack = "" if block is None else _lack(block, request)
+    if lack and not row.drain:
+        events.append(NodesUpdated((request.node,), NodeAction.DRAIN, lack))
+    return Decision(tuple(events), Done())
+
+
+def _lack(block: NodeBlock, found: RegisterNode) -> str:
+    """Return what a node has less of than is configured, in Slurm's words, or nothing."""
+    if found.cpus < block.cpus:
+        return f"Low CPUs (found {found.cpus}, configured {block.cpus})"
+    if found.memory_mib < block.memory_mib:
+        return f"Low RealMemory (found {found.memory_mib}, configured {block.memory_mib})"
+    if found.gpus < block.gpus or (block.gpus and block.gpu_kind not in ("", found.gpu_kind)):
+        return (
+            f"gres/gpu count reported lower than configured ({found.gpus} of "
+            f"{found.gpu_kind or 'none'}, configured {block.gpus} of {block.gpu_kind})"
+        )
+    return ""
+
+
+@command(MarkNodeLost, permission=Permission.CLUSTER)
+def decide_mark_node_lost(
+    state: State, request: MarkNodeLost, context: Context
+) -> Decision | Rejection:
+    """Take a silent node as cut off. What becomes of its jobs falls due by that."""
+    row = state.nodes.get(request.node)
+    if row is None or not row.boot_id:
+        return Rejection(
+            "unknown-node", f"node {request.node!r} never registered; nothing was changed"
+        )
+    if row.lost_ns:
+        return Decision((), Done())
+    last_seen_ns = min(max(request.last_seen_ns, row.registered_ns), context.now_ns)
+    return Decision((NodeLost(request.node, last_seen_ns),), Done())
+
+
+@command(UpdateNodes, permission=Permission.OPERATOR)
+def decide_update_nodes(
+    state: State, request: UpdateNodes, context: Context
+) -> Decision | Rejection:
+    """Drain nodes, take them down, or take them into use; all that are named, or none."""
+    try:
+        names = parse_hostlist(request.nodes)
+    except ValueError as error:
+        return Rejection("invalid-value", f"{error}; nothing was changed")
+    unknown = [name for name in names if block_of(state, name) is None]
+    if unknown or not names:
+        return Rejection(
+            "unknown-node",
+            f"nodes {format_hostlist(unknown)} are not configured; nothing was changed"
+            if unknown
+            else "no node is named; nothing was changed",
+        )
+    action = request.action
+    if action in (NodeAction.DRAIN, NodeAction.DOWN) and not request.reason:
+        return Rejection(
+            "invalid-value",
+            f"to {action} a node takes a reason; nothing was changed",
+            "say why, so that the next person knows",
+        )
+    nodes = tuple(NodeName(name) for name in names)
+    return Decision((NodesUpdated(nodes, action, request.reason),), Done())
+
+
+@command(ListNodes, permission=Permission.USER, reads=True)
+def decide_list_nodes(state: State, request: ListNodes, context: Context) -> Decision | Rejection:
+    """Show nodes, all or those named."""
+    try:
+        names = parse_hostlist(request.nodes)
+    except ValueError as error:
+        return Rejection("invalid-value", str(error))
+    unknown = [name for name in names if block_of(state, name) is None]
+    if unknown:
+        return Rejection("unknown-node", f"nodes {format_hostlist(unknown)} are not configured")
+    return Decision((), NodeList(node_infos(state, names)))

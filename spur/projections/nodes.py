@@ -1,0 +1,193 @@
+"""Nodes: what configuration says of them, and what became of each.
+
+A configured block is one row for all its nodes, however many. A node has a row of its own from
+the first time that something happens to it, so a hall of ten thousand nodes is configured by an
+entry of a few rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from spur.events.nodes import NodeLost, NodeRegistered, NodesUpdated
+from spur.projections.apply import At, applies
+from spur.projections.invariants import invariant
+from spur.projections.tables import Row, replace_rows
+from spur.values.config import NodeBlock
+from spur.values.hostlist import parse_hostlist
+from spur.values.ids import HostId, NodeName
+from spur.values.states import NodeAction
+
+if TYPE_CHECKING:
+    from spur.projections.state import State
+
+__all__ = [
+    "UNTOUCHED",
+    "NodeBlockRow",
+    "NodeRow",
+    "agent_of",
+    "block_of",
+    "configure_nodes",
+    "is_usable",
+    "names_in_block",
+    "node_names",
+]
+
+
+class NodeBlockRow(Row, frozen=True):
+    """One configured block; its key is the block's host list."""
+
+    number: int
+    """Its place in the file, from 0."""
+    block: NodeBlock
+
+
+class NodeRow(Row, frozen=True):
+    """What became of one node."""
+
+    host_id: HostId
+    """The host whose agent registered it last; 0 for none, or for the cluster itself."""
+    boot_id: bytes
+    """Empty until it registers."""
+    registered_ns: int
+    lost_ns: int
+    """When its agent was last seen, once it was declared lost; 0 while it is there."""
+    drain: bool
+    down: bool
+    reason: str
+    reason_uid: int
+    reason_ns: int
+    cpus: int
+    """What it found when it registered; what it may give away is configured."""
+    memory_mib: int
+    gpu_kind: str
+    gpus: int
+
+
+UNTOUCHED = NodeRow(
+    host_id=HostId(0),
+    boot_id=b"",
+    registered_ns=0,
+    lost_ns=0,
+    drain=False,
+    down=False,
+    reason="",
+    reason_uid=0,
+    reason_ns=0,
+    cpus=0,
+    memory_mib=0,
+    gpu_kind="",
+    gpus=0,
+)
+"""The row of a node that nothing happened to yet."""
+
+
+def names_in_block(key: str, row: NodeBlockRow) -> tuple[str, ...]:
+    """Return the nodes of a block; no two blocks share one."""
+    return parse_hostlist(key)
+
+
+def block_of(state: State, node: str) -> NodeBlock | None:
+    """Return what is configured for a node; None when it is not configured."""
+    key = state.block_of_node.key(node)
+    return None if key is None else state.node_blocks[key].block
+
+
+def node_names(state: State) -> list[NodeName]:
+    """Return every configured node, in the order of names."""
+    return [NodeName(name) for name in state.block_of_node.values()]
+
+
+def agent_of(state: State, node: str) -> str | None:
+    """Return the name of the host whose agent may serve a node; None when not configured."""
+    block = block_of(state, node)
+    return None if block is None else block.agent or node
+
+
+def is_usable(state: State, node: NodeName) -> bool:
+    """Return whether new jobs may start on the node."""
+    row = state.nodes.get(node)
+    return (
+        row is not None
+        and row.boot_id != b""
+        and not (row.lost_ns or row.drain or row.down)
+        and state.block_of_node.key(node) is not None
+    )
+
+
+def configure_nodes(state: State, blocks: tuple[NodeBlock, ...]) -> None:
+    """Replace the configured blocks, and forget nodes that are in none of them."""
+    wanted = {block.names: NodeBlockRow(number, block) for number, block in enumerate(blocks)}
+    replace_rows(state.node_blocks, wanted)
+    for name in state.nodes.sorted_keys():
+        if state.block_of_node.key(name) is None:
+            state.nodes.delete(name)
+
+
+@applies(NodeRegistered)
+def apply_node_registered(state: State, at: At, event: NodeRegistered) -> None:
+    """Take the node as there; whether it is drained or down is not the agent's to say."""
+    former = state.nodes.get(event.node) or UNTOUCHED
+    state.nodes.put(
+        event.node,
+        replace(
+            former,
+            host_id=event.host_id,
+            boot_id=event.boot_id,
+            registered_ns=at.time_ns,
+            lost_ns=0,
+            cpus=event.cpus,
+            memory_mib=event.memory_mib,
+            gpu_kind=event.gpu_kind,
+            gpus=event.gpus,
+        ),
+    )
+
+
+@applies(NodeLost)
+def apply_node_lost(state: State, at: At, event: NodeLost) -> None:
+    """Take the node as cut off until it registers again."""
+    row = state.nodes[event.node]
+    if row.lost_ns:
+        raise ValueError(f"node {event.node!r} is lost already")
+    state.nodes.put(event.node, replace(row, lost_ns=event.last_seen_ns))
+
+
+@applies(NodesUpdated)
+def apply_nodes_updated(state: State, at: At, event: NodesUpdated) -> None:
+    """Set and clear what an operator may."""
+    action = event.action
+    for node in event.nodes:
+        row = state.nodes.get(node) or UNTOUCHED
+        drain, down = row.drain, row.down
+        if action is NodeAction.DRAIN:
+            drain = True
+        elif action is NodeAction.DOWN:
+            down = True
+        elif action is NodeAction.UNDRAIN:
+            drain = False
+        else:
+            drain = down = False
+        has_reason = drain or down
+        state.nodes.put(
+            node,
+            replace(
+                row,
+                drain=drain,
+                down=down,
+                reason=(event.reason or row.reason) if has_reason else "",
+                reason_uid=at.actor.uid if has_reason else 0,
+                reason_ns=at.time_ns if has_reason else 0,
+            ),
+        )
+
+
+@invariant("nodes-are-configured")
+def unconfigured_nodes(state: State) -> Iterator[str]:
+    """Nothing is remembered of a node that is not configured."""
+    for name in state.nodes.sorted_keys():
+        if state.block_of_node.key(name) is None:
+            yield f"node {name!r} has a row and no configuration"

@@ -1,0 +1,66 @@
+"""Partitions: configured queues of nodes, and whether they are in use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from spur.events.partitions import PartitionUpdated
+from spur.projections.apply import At, applies
+from spur.projections.invariants import invariant
+from spur.projections.tables import Row, replace_rows
+from spur.values.config import PartitionBlock, PartitionState
+from spur.values.hostlist import parse_hostlist
+from spur.values.ids import PartitionName
+
+if TYPE_CHECKING:
+    from spur.projections.state import State
+
+__all__ = ["PartitionRow", "configure_partitions", "default_partition"]
+
+
+class PartitionRow(Row, frozen=True):
+    """A partition; its key is its name."""
+
+    number: int
+    """Its place in the file, from 0."""
+    block: PartitionBlock
+    state: PartitionState
+    """Configured, until an operator changes it."""
+
+
+def default_partition(state: State) -> PartitionName | None:
+    """Return where a job goes that names no partition; None when it must name one."""
+    for name in state.partitions.sorted_keys():
+        if state.partitions[name].block.default:
+            return name
+    return None
+
+
+def configure_partitions(state: State, blocks: tuple[PartitionBlock, ...]) -> None:
+    """Replace the partitions. One whose configured state is as before keeps its present state."""
+    wanted: dict[PartitionName, PartitionRow] = {}
+    for number, block in enumerate(blocks):
+        former = state.partitions.get(block.name)
+        keeps = former is not None and former.block.state is block.state
+        present = former.state if former is not None and keeps else block.state
+        wanted[block.name] = PartitionRow(number, block, present)
+    replace_rows(state.partitions, wanted)
+
+
+@applies(PartitionUpdated)
+def apply_partition_updated(state: State, at: At, event: PartitionUpdated) -> None:
+    """Change the partition's present state."""
+    row = state.partitions[event.partition]
+    state.partitions.put(event.partition, replace(row, state=event.state))
+
+
+@invariant("partitions-have-configured-nodes")
+def unknown_nodes(state: State) -> Iterator[str]:
+    """A partition lists configured nodes alone."""
+    for name in state.partitions.sorted_keys():
+        for node in parse_hostlist(state.partitions[name].block.nodes):
+            if state.block_of_node.key(node) is None:
+                yield f"partition {name!r} lists node {node!r}, which is not configured"

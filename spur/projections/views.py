@@ -1,0 +1,104 @@
+"""Views: rows for people, read from the state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spur.projections.cluster import config_of
+from spur.projections.nodes import UNTOUCHED, NodeRow, node_names
+from spur.projections.state import State
+from spur.values.hostlist import parse_hostlist
+from spur.values.ids import NodeName
+from spur.wire.cluster import ClusterInfo, HostInfo
+from spur.wire.nodes import NodeInfo
+from spur.wire.partitions import PartitionInfo
+
+__all__ = ["cluster_info", "node_infos", "partition_infos"]
+
+
+def cluster_info(state: State) -> ClusterInfo:
+    """Return what the cluster is and how it is configured."""
+    row = state.cluster[1]
+    config = config_of(state)
+    return ClusterInfo(
+        cluster_id=row.cluster_id,
+        incarnation=row.incarnation,
+        version=row.version,
+        index=state.index,
+        checkpoint_index=row.checkpoint_index,
+        clock_accepted_ns=row.clock_accepted_ns,
+        settings=None if config is None else config.settings,
+        roles=() if config is None else config.roles,
+        hosts=tuple(
+            HostInfo(host_id, state.hosts[host_id].name, state.hosts[host_id].role)
+            for host_id in state.hosts.sorted_keys()
+        ),
+    )
+
+
+def partition_infos(state: State) -> tuple[PartitionInfo, ...]:
+    """Return every partition, in the order of the file."""
+    rows = sorted(state.partitions.rows.items(), key=lambda item: item[1].number)
+    return tuple(
+        PartitionInfo(
+            name=name,
+            state=row.state,
+            default=row.block.default,
+            nodes=row.block.nodes,
+            node_count=len(parse_hostlist(row.block.nodes)),
+            default_time_s=row.block.default_time_s,
+            max_time_s=row.block.max_time_s,
+        )
+        for name, row in rows
+    )
+
+
+def node_infos(state: State, names: Sequence[str]) -> tuple[NodeInfo, ...]:
+    """Return configured nodes in the order of their names; no names stands for all."""
+    partitions: dict[str, list[str]] = {}
+    for partition in sorted(state.partitions.rows.items(), key=lambda item: item[1].number):
+        for node in parse_hostlist(partition[1].block.nodes):
+            partitions.setdefault(node, []).append(partition[0])
+    chosen = sorted(NodeName(name) for name in names) if names else node_names(state)
+    return tuple(_node_info(state, name, tuple(partitions.get(name, ()))) for name in chosen)
+
+
+def _node_info(state: State, name: NodeName, partitions: tuple[str, ...]) -> NodeInfo:
+    key = state.block_of_node.key(name)
+    if key is None:
+        raise KeyError(name)
+    block = state.node_blocks[key].block
+    row = state.nodes.get(name) or UNTOUCHED
+    return NodeInfo(
+        name=name,
+        state=_state_words(row),
+        cpus=block.cpus,
+        memory_mib=block.memory_mib,
+        gpu_kind=block.gpu_kind,
+        gpus=block.gpus,
+        cpus_allocated=0,
+        memory_mib_allocated=0,
+        gpus_allocated=0,
+        features=block.features,
+        partitions=partitions,
+        reason=row.reason or ("Not responding" if row.lost_ns else ""),
+        reason_uid=row.reason_uid,
+        reason_ns=row.reason_ns,
+        host_id=row.host_id,
+        boot_id=row.boot_id,
+    )
+
+
+def _state_words(row: NodeRow) -> str:
+    """Return Slurm's words for a node. Source: scontrol(1) show node, State."""
+    if not row.boot_id:
+        words = ["UNKNOWN"]
+    elif row.down or row.lost_ns:
+        words = ["DOWN"]
+    else:
+        words = ["IDLE"]
+    if row.drain:
+        words.append("DRAIN")
+    if row.lost_ns:
+        words.append("NOT_RESPONDING")
+    return "+".join(words)

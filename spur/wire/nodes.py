@@ -1,0 +1,81 @@
+"""Requests about nodes, and rows of nodes."""
+
+from __future__ import annotations
+
+import msgspec
+
+from spur.values.ids import HostId, NodeName
+from spur.values.states import NodeAction
+from spur.wire.declare import Answer, Request, answer, request
+
+__all__ = ["ListNodes", "MarkNodeLost", "NodeInfo", "NodeList", "RegisterNode", "UpdateNodes"]
+
+
+@request
+class RegisterNode(Request, frozen=True, tag="node.register"):
+    """An agent says that it serves a node, and what it found there."""
+
+    node: NodeName
+    boot_id: bytes
+    cpus: int
+    memory_mib: int
+    gpu_kind: str
+    gpus: int
+
+
+@request
+class MarkNodeLost(Request, frozen=True, tag="node.mark-lost"):
+    """A node's agent was silent too long; the cluster asks this of itself."""
+
+    node: NodeName
+    last_seen_ns: int
+
+
+@request
+class UpdateNodes(Request, frozen=True, tag="node.update"):
+    """Drain nodes, take them down, or take them into use. Source: scontrol(1) update NodeName."""
+
+    nodes: str
+    """A host list."""
+    action: NodeAction
+    reason: str
+    """Needed to drain and to take down."""
+
+
+@request
+class ListNodes(Request, frozen=True, tag="node.list"):
+    """Ask for nodes."""
+
+    nodes: str
+    """A host list; empty for all."""
+
+
+class NodeInfo(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """A node, as people are shown it."""
+
+    name: NodeName
+    state: str
+    """Slurm's words, joined by "+": IDLE, MIXED+DRAIN, DOWN+NOT_RESPONDING."""
+    cpus: int
+    """Configured, as are memory and GPUs."""
+    memory_mib: int
+    gpu_kind: str
+    gpus: int
+    cpus_allocated: int
+    memory_mib_allocated: int
+    gpus_allocated: int
+    """Bit i set: the GPU with index i is held."""
+    features: tuple[str, ...]
+    partitions: tuple[str, ...]
+    reason: str
+    reason_uid: int
+    reason_ns: int
+    host_id: HostId
+    boot_id: bytes
+
+
+@answer
+class NodeList(Answer, frozen=True, tag="node.rows"):
+    """Nodes in the order of their names."""
+
+    nodes: tuple[NodeInfo, ...]
