@@ -8,15 +8,14 @@ from typing import Protocol
 
 import msgspec
 
+from spur.consensus.hardstate import HardState
 from spur.consensus.messages import Message, ReplicaId, SnapshotChunk
 from spur.events.envelope import Entry
 
 __all__ = [
     "CoreSettings",
-    "HardState",
     "Outbox",
     "Ready",
-    "Refusal",
     "Rng",
     "Role",
     "Want",
@@ -61,14 +60,6 @@ class CoreSettings:
     """Body and blobs of one proposal."""
 
 
-class HardState(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a replica must never forget: its term, and whom it voted for in it."""
-
-    term: int
-    vote: int
-    """0 for nobody."""
-
-
 class Ready(msgspec.Struct, frozen=True):
     """What must become durable, and what may be sent once it is."""
 
@@ -83,16 +74,6 @@ class Ready(msgspec.Struct, frozen=True):
     def needs_sync(self) -> bool:
         """Something has to become durable before `after` may be sent."""
         return self.hard is not None or bool(self.entries)
-
-
-class Refusal(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A proposal that was not taken; nothing was appended."""
-
-    code: str
-    """A key of `ERROR_CODES`."""
-    leader: ReplicaId
-    """0 when none is known."""
-    text: str
 
 
 class Want(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -22,16 +22,15 @@ from typing import assert_never
 
 from spur.consensus.boxes import (
     CoreSettings,
-    HardState,
     Outbox,
     Ready,
-    Refusal,
     Rng,
     Role,
     Want,
     WantChunk,
 )
 from spur.consensus.following import Following
+from spur.consensus.hardstate import HardState
 from spur.consensus.leadership import Leadership
 from spur.consensus.membership import Membership
 from spur.consensus.messages import (
@@ -51,6 +50,7 @@ from spur.consensus.messages import (
     Vote,
     VoteReply,
 )
+from spur.consensus.port import Refusal
 from spur.consensus.reads import ForwardedReads, ReadQuestion
 from spur.consensus.replica_log import ReplicaLog
 from spur.consensus.tail import entry_bytes
@@ -114,6 +114,7 @@ class Core:
         self._forwarded = ForwardedReads(rng.randrange(1 << _NUMBER_BITS))
         self._hard_dirty = False
         self._outstanding: Ready | None = None
+        self._generation = 0
         self._elapsed = 0
         self._timeout = 0
         self._reset_timer()
@@ -149,6 +150,20 @@ class Core:
     def members(self) -> Membership:
         """The membership in force: the newest in the log, committed or not."""
         return self._log.memberships.current
+
+    @property
+    def is_leader(self) -> bool:
+        """This replica leads."""
+        return self._lead is not None
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """What the entries held in memory weigh."""
+        return self._log.tail.bytes_held
+
+    def index_by_bytes(self, bytes_max: int) -> int:
+        """Return the lowest index behind which entries in memory weigh at most `bytes_max`."""
+        return self._log.tail.index_by_bytes(bytes_max)
 
     @property
     def no_op_committed(self) -> bool:
@@ -218,32 +233,37 @@ class Core:
         """Append an entry to the leader's log and return it, or the reason why it was not."""
         lead = self._lead
         if lead is None:
-            return self._refuse("not-leader", "this replica does not lead")
+            return Refusal("not-leader", self.leader)
         log = self._log
         tail = log.tail
         settings = self._settings
         size = entry_bytes(body, blobs)
         if size > settings.entry_bytes_max:
-            return self._refuse(
-                "limit-exceeded",
-                f"the entry has {size} bytes, at most {settings.entry_bytes_max} are taken",
-            )
+            return Refusal("too-large", self.me)
         if lead.transfer_to:
-            return self._refuse("busy", "the lead is being handed over")
+            return Refusal("transferring", self.me)
         waiting = tail.bytes_between(log.commit, tail.last)
         if waiting and waiting + size > settings.uncommitted_bytes_max:
-            return self._refuse("busy", f"{waiting} bytes wait to be committed")
+            return Refusal("busy", self.me)
         entry = Entry(tail.last + 1, self.term, kind, body, blobs)
         if kind == _MEMBERSHIP:
-            fault = self._membership_fault(lead, entry)
-            if fault:
-                return self._refuse("wrong-state", fault)
+            if self.membership_fault(entry):
+                return Refusal("wrong-membership", self.me)
             log.append(entry, size)
             log.memberships.note((entry,))
             lead.set_members(self.members, entry.index)
         else:
             log.append(entry, size)
         return entry
+
+    def membership_fault(self, entry: Entry) -> str:
+        """Return why a membership entry can't be the next one, or an empty string."""
+        memberships = self._log.memberships
+        if not self.no_op_committed:
+            return "no entry of this leader's term is committed yet"
+        if memberships.index > self._log.commit:
+            return "the last change of members is not committed yet"
+        return memberships.fault_of(entry)
 
     def persisted(self, ready: Ready) -> None:
         """Take note that all of the outstanding Ready is durable.
@@ -255,7 +275,7 @@ class Core:
         if ready is not self._outstanding:
             raise InvariantBroken("a Ready was called durable that is not the outstanding one")
         self._outstanding = None
-        self._log.written(ready.entries)
+        self._log.written(ready.entries, self._generation)
         if self._lead is not None:
             self._advance_commit(self._lead)
         elif self.role is Role.CANDIDATE and ready.hard == HardState(self.term, self.me):
@@ -362,23 +382,22 @@ class Core:
                 peer, manifest_index, manifest_term, chunk_number, chunk_count, data
             )
 
-    def chunk_written(self, peer: ReplicaId, snapshot_index: int, chunk_number: int) -> bool:
-        """Take note that a received chunk is durable; True when the snapshot is complete.
+    def chunk_written(self, peer: ReplicaId, snapshot_index: int, chunk_number: int) -> None:
+        """Take note that a received chunk is durable, so that the next may come.
 
-        A complete one is to become the state, told by `installed` or `install_failed`; until then
-        this replica leaves its log alone.
+        Once the last has come, the snapshot is to become the state, told by `installed` or
+        `install_failed`; from its coming until then this replica leaves its log alone.
         """
-        return self._following.chunk_written(peer, snapshot_index, chunk_number)
+        self._following.chunk_written(peer, snapshot_index, chunk_number)
 
     def installed(self, index: int, term: int, membership: Membership) -> None:
         """Take note that a snapshot became the state, and that the log goes on behind it.
 
-        Both must be durable.
+        Both must be durable: the snapshot, and the restart of the log on disk behind it. Between
+        that restart and this call no Ready may be taken.
 
-        Raises: InvariantBroken while a Ready is outstanding, or when it was not to be installed.
+        Raises: InvariantBroken when it was not to be installed.
         """
-        if self._outstanding is not None:
-            raise InvariantBroken(f"snapshot {index} was installed while a Ready is outstanding")
         self._following.installed(index, term, membership)
 
     def install_failed(self, index: int) -> None:
@@ -416,6 +435,7 @@ class Core:
             log.commit,
             tuple(outbox.after),
         )
+        self._generation = log.generation
         outbox.after = []
         self._hard_dirty = False
         if ready.needs_sync:
@@ -613,17 +633,6 @@ class Core:
             log.commit = index
             if not lead.i_vote and log.memberships.index <= index:
                 self._follow(self.term, 0)  # Its own removal is committed.
-
-    def _membership_fault(self, lead: Leadership, entry: Entry) -> str:
-        memberships = self._log.memberships
-        if self._log.commit < lead.noop_index:
-            return "the first entry of this term is not committed yet"
-        if memberships.index > self._log.commit:
-            return "the last change of members is not committed yet"
-        return memberships.fault_of(entry)
-
-    def _refuse(self, code: str, text: str) -> Refusal:
-        return Refusal(code, self.leader, text)
 
     # -- read barriers
 

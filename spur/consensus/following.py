@@ -164,21 +164,13 @@ class Following:
     def _answer(self, to: int, index: int, number: int, *, done: bool = False) -> None:
         self._outbox.after.append(SnapshotReply(self._me, to, self.term, index, number, done))
 
-    def chunk_written(self, peer: int, index: int, number: int) -> bool:
-        """Take note that a chunk is durable; True when the snapshot is complete."""
+    def chunk_written(self, peer: int, index: int, number: int) -> None:
+        """Take note that a chunk is durable."""
         receipt = self._receipt
-        if receipt is None or not receipt.awaits(peer, index, number):
-            return False
-        receipt.written += 1
-        log = self._log
-        if receipt.complete and log.tail.holds(index, receipt.index_term):
-            # Appends were faster.
-            log.commit_to(index)
-            self._receipt = None
-            self._answer(peer, index, 0, done=True)
-            return False
-        self._answer(peer, index, receipt.written)
-        return receipt.complete
+        if receipt is not None and receipt.awaits(peer, index, number):
+            receipt.written += 1
+            if receipt.term == self.term:
+                self._answer(peer, index, receipt.written)
 
     def installed(self, index: int, term: int, membership: Membership) -> None:
         """Take note that the complete snapshot became the state."""

@@ -1,7 +1,7 @@
 """A snapshot on its way in, as the follower sees it. Pure.
 
 Chunks are taken in order, one after the other becomes durable, and a chunk that comes again is
-answered with the one that is wanted. When the last is durable the snapshot is being installed, and
+answered with the one that is wanted. Once the last has come the snapshot is being installed, and
 nothing else touches the log until that is done or has failed.
 """
 
@@ -44,8 +44,8 @@ class Receipt:
 
     @property
     def complete(self) -> bool:
-        """All chunks are durable: the snapshot is being installed."""
-        return self.written == self.count
+        """All chunks have come: the snapshot is being installed."""
+        return self.taken == self.count
 
     def fits(self, chunk: SnapshotChunk) -> bool:
         """Tell whether a chunk belongs to this snapshot."""

@@ -12,15 +12,31 @@ from collections.abc import Sequence
 from spur.consensus.membership import Membership, MembershipLog
 from spur.consensus.tail import Tail
 from spur.events.envelope import Entry
-from spur.values.errors import InvariantBroken
+from spur.values.errors import InvariantBroken, PeerFault
 
-__all__ = ["ReplicaLog"]
+__all__ = ["ReplicaLog", "entries_behind"]
+
+
+def entries_behind(base_index: int, base_term: int, entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Return those of a recovered log's entries that follow a base, from ledger or snapshot.
+
+    None do when the log does not hold the base itself: what follows there is of a history that
+    the cluster did not take, left over from before the snapshot was installed.
+    """
+    if not entries:
+        return ()
+    at = base_index + 1 - entries[0].index
+    if at == 0:
+        return entries
+    if 0 < at < len(entries) and entries[at - 1].term == base_term:
+        return entries[at:]
+    return ()
 
 
 class ReplicaLog:
     """A tail with its marks and memberships."""
 
-    __slots__ = ("commit", "memberships", "stable", "tail", "unwritten")
+    __slots__ = ("_generation", "commit", "memberships", "stable", "tail", "unwritten")
 
     def __init__(
         self,
@@ -32,14 +48,21 @@ class ReplicaLog:
     ) -> None:
         """Begin with what is durable.
 
-        Raises: InvariantBroken when committed entries are missing.
+        Raises: InvariantBroken when the entries don't follow the base or each other, or when
+        committed ones are missing.
         """
-        self.tail = Tail(base_index, base_term, entries)
+        try:
+            self.tail = Tail(base_index, base_term, entries)
+        except PeerFault as fault:
+            raise InvariantBroken(
+                f"the log on disk does not follow (entry {base_index}, term {base_term}): {fault}"
+            ) from fault
         self.memberships = MembershipLog(base_index, membership)
         self.memberships.note(entries)
         self.commit = max(commit, base_index)
         self.stable = self.tail.last
         self.unwritten = self.tail.last + 1
+        self._generation = 0
         if self.commit > self.tail.last:
             raise InvariantBroken(
                 f"commit index {self.commit} lies behind the last entry {self.tail.last}: "
@@ -106,9 +129,9 @@ class ReplicaLog:
         self.unwritten = last + 1
         return entries
 
-    def written(self, entries: tuple[Entry, ...]) -> None:
+    def written(self, entries: tuple[Entry, ...], generation: int) -> None:
         """Take note that these entries are durable, if they are still of this log."""
-        if entries:
+        if entries and generation == self._generation:
             newest = entries[-1]
             # Entries that were replaced meanwhile are in the next Ready. They don't count.
             if newest.index > self.stable and self.tail.holds(newest.index, newest.term):
@@ -120,9 +143,15 @@ class ReplicaLog:
         self.tail.trim(index)
         self.memberships.trim(index)
 
+    @property
+    def generation(self) -> int:
+        """Rises when the log goes on behind a snapshot."""
+        return self._generation
+
     def restart(self, index: int, term: int, membership: Membership) -> None:
         """Go on behind a snapshot that is durable."""
         self.tail.restart(index, term)
         self.memberships = MembershipLog(index, membership)
         self.commit = self.stable = index
         self.unwritten = index + 1
+        self._generation += 1

@@ -7,7 +7,7 @@ how far a byte window reaches, are a subtraction and a binary search instead of 
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from spur.events.envelope import Entry
@@ -120,6 +120,17 @@ class Tail:
         if found > low or self.base_term <= term:
             return found + self._origin
         return self.base - 1
+
+    @property
+    def bytes_held(self) -> int:
+        """What all entries held weigh."""
+        return self.bytes_between(self.base, self.last)
+
+    def index_by_bytes(self, bytes_max: int) -> int:
+        """Return the lowest index behind which the entries weigh at most `bytes_max`."""
+        ends = self._ends
+        low = self.base - self._origin
+        return bisect_left(ends, ends[-1] - bytes_max, low) + self._origin
 
     def append(self, entry: Entry, size: int) -> None:
         """Add the entry behind the last one; `size` is what `entry_bytes` says of it."""
