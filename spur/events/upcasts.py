@@ -3,7 +3,7 @@
     class JobHeldV1(Event):
         job_id: JobId
 
-    @upcast("job.held", version=1, old=JobHeldV1, defaults={"reason": ""})
+    @upcast("job.held", version=1, since=1, old=JobHeldV1, defaults={"reason": ""})
     def job_held_2(old: JobHeldV1) -> JobHeld: ...
 
 An old class keeps the shape that was released and moves here from its subject's file when a field
@@ -28,6 +28,8 @@ class Upcast:
 
     name: str
     version: int
+    since: int
+    """The `cluster.version` from which the old version was written."""
     old: type[Event]
     defaults: tuple[tuple[str, Any], ...]
     """Field and value that the step gives to what the old version did not hold."""
@@ -42,6 +44,7 @@ def upcast(
     name: str,
     *,
     version: int,
+    since: int,
     old: type[Event],
     defaults: dict[str, Any],
     registry: dict[tuple[str, int], Upcast] = UPCASTS,
@@ -55,6 +58,7 @@ def upcast(
         registry[name, version] = Upcast(
             name=name,
             version=version,
+            since=since,
             old=old,
             defaults=tuple(sorted(defaults.items())),
             to_next=to_next,

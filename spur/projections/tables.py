@@ -12,14 +12,15 @@ between two looks at the digest is hashed once: `put` only remembers what the su
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from spur.events.lock import shape_hash, shape_text
 from spur.projections.indexes import Index, Sortable
 
-__all__ = ["Journal", "Row", "Table", "replace_rows"]
+__all__ = ["Journal", "Row", "Table", "replace_rows", "table_lines"]
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
@@ -204,3 +205,15 @@ def replace_rows(table: Table[K, R], wanted: Mapping[K, R]) -> None:
     for key, row in wanted.items():
         if table.get(key) != row:
             table.put(key, row)
+
+
+def table_lines(tables: Iterable[Table[Any, Any]]) -> list[str]:
+    """Return the line of each table for the lock of shapes, in order of names.
+
+    A table whose shape changes gets the next version, and `STATE_VERSION` rises with it.
+    """
+    return sorted(
+        f"{table.name} {table.version} key={shape_text(table.key_type)} "
+        f"row={shape_hash(table.row_type)}"
+        for table in tables
+    )

@@ -1,4 +1,4 @@
-"""Views: rows for people, read from the state."""
+"""Views of the cluster, its nodes and its partitions: rows for people, read from the state."""
 
 from __future__ import annotations
 
