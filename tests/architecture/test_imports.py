@@ -66,6 +66,7 @@ PLANTED = [
     ("front-ends-use-the-client", "cli/spur_cli/registry.py", "import spur.projections.tables"),
     ("front-ends-use-the-client", "cloud/spur_cloud/settings.py", "import spur.testing"),
     ("consensus-is-the-controllers", "spur/client/__init__.py", "import spur.consensus"),
+    ("store-is-the-controllers", "spur/client/__init__.py", "import spur.store.tables"),
     ("event-shapes", "spur/events/declare.py", "import spur.wire"),
     (
         "no-cycles",

@@ -1,0 +1,1 @@
+"""Migrations of a controller's SQL read model."""
