@@ -17,7 +17,7 @@ from typing import Protocol
 
 from spur.consensus.faults import DirectoryBusy, DiskFault
 
-__all__ = ["Disk", "File", "Lock", "OsDisk", "parent_of"]
+__all__ = ["Disk", "File", "Lock", "OsDisk", "OsFile", "OsLock", "parent_of"]
 
 _ZEROS = bytes(1 << 20)
 

@@ -30,7 +30,7 @@ from random import Random
 from spur.consensus.disk import parent_of
 from spur.consensus.faults import DirectoryBusy, DiskFault
 
-__all__ = ["SECTOR", "Operation", "PowerLoss", "SimDisk", "SimFile"]
+__all__ = ["SECTOR", "Operation", "PowerLoss", "SimDisk", "SimFile", "SimLock"]
 
 SECTOR = 512
 """Bytes that a disk writes whole or not at all."""

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 FRAME_BYTES_MAX = 256 * 1024
-"""Bytes of the longest frame, header included. Source: issue of the log, "frames"."""
+"""Bytes of the longest frame, header included."""
 
 HEADER_SIZE = 5
 PAYLOAD_BYTES_MAX = FRAME_BYTES_MAX - HEADER_SIZE

@@ -32,7 +32,7 @@ FOREIGN = re.compile(
     r"|pypi\.org|pythonhosted\.org|debian\.org/debian|ubuntu\.com/ubuntu|registry\.npmjs"
     r"|--(?:extra-)?index-url|--find-links"
     r"|(?<![\w-])\.\./shared|(?<![\w/-])shared/(?:DESIGN|LOG|style|reference|golden|oracle|compat)"
-    r"|\b(?:issue|session|helper) (?:#|no\. ?|number )?\d+\b",
+    r"|\b(?:issue|session|helper) (?:#|no\. ?|number )?\d+\b|source: issue",
     re.IGNORECASE,
 )
 """Paths of one machine, addresses of package registries, papers outside of the project."""
