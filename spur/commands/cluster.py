@@ -15,8 +15,8 @@ from spur.events.cluster import HostAdded as HostWasAdded
 from spur.events.declare import NEWEST_CLUSTER_VERSION
 from spur.projections.cluster import config_of
 from spur.projections.digest import STATE_VERSION, state_digest
-from spur.projections.state import State
 from spur.projections.nodeviews import cluster_info
+from spur.projections.state import State
 from spur.values.configdiff import compare_configs
 from spur.values.configfile import CONFIG_FILE, ConfigErrors, parse_config
 from spur.values.errors import Rejection

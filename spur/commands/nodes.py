@@ -7,8 +7,8 @@ from spur.commands.permissions import Permission
 from spur.events.declare import Event
 from spur.events.nodes import NodeLost, NodeRegistered, NodesUpdated
 from spur.projections.nodes import UNTOUCHED, agent_of, block_of
-from spur.projections.state import State
 from spur.projections.nodeviews import node_infos
+from spur.projections.state import State
 from spur.values.config import NodeBlock
 from spur.values.errors import Rejection
 from spur.values.hostlist import format_hostlist, parse_hostlist

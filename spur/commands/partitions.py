@@ -5,8 +5,8 @@ from __future__ import annotations
 from spur.commands.decide import Context, Decision, command
 from spur.commands.permissions import Permission
 from spur.events.partitions import PartitionUpdated
-from spur.projections.state import State
 from spur.projections.nodeviews import partition_infos
+from spur.projections.state import State
 from spur.values.errors import Rejection
 from spur.wire.declare import Done
 from spur.wire.partitions import ListPartitions, PartitionList, UpdatePartition
