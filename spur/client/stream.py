@@ -61,6 +61,8 @@ class Stream(asyncio.Protocol):
         self.tls = tls
         self.closing = False
         """True once `close` was called or a fault was met: nothing more is sent or read."""
+        self.remote: object = None
+        """The other side's address as the kernel gives it; kept when the connection is gone."""
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._frames: deque[bytes] = deque()
@@ -137,6 +139,7 @@ class Stream(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, with the TLS handshake if there is one."""
         self._transport = cast(asyncio.Transport, transport)
+        self.remote = transport.get_extra_info("peername")
         self._transport.set_write_buffer_limits(high=_WRITE_BYTES_MAX)
         if self.tls is None:
             self.owner.opened(self)
@@ -231,7 +234,7 @@ class Stream(asyncio.Protocol):
                 self._loop.call_soon(self._flush)
         if self.closing and not frames and not self._ended and self._transport is not None:
             self._ended = True
-            if self.tls is not None and self.tls.done:
+            if self.tls is not None:
                 self._write(self.tls.farewell())
             if self._transport.can_write_eof():
                 self._transport.write_eof()

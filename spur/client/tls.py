@@ -68,7 +68,7 @@ def _prepare(context: ssl.SSLContext, files: TlsFiles) -> ssl.SSLContext:
 class TlsSide:
     """One end of a TLS connection, on memory buffers."""
 
-    __slots__ = ("done", "incoming", "outgoing", "tls")
+    __slots__ = ("done", "failed", "incoming", "outgoing", "tls")
 
     def __init__(self, context: ssl.SSLContext, *, server_side: bool) -> None:
         self.incoming = ssl.MemoryBIO()
@@ -76,6 +76,8 @@ class TlsSide:
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=server_side)
         self.done = False
         """True once the handshake is over."""
+        self.failed = False
+        """True after an error: nothing but the alert in `outgoing` can be sent."""
 
     def handshake(self) -> bool:
         """Go on with the handshake; return whether it is over. Raises: ssl.SSLError."""
@@ -83,6 +85,9 @@ class TlsSide:
             self.tls.do_handshake()
         except ssl.SSLWantReadError:
             return False
+        except ssl.SSLError:
+            self.failed = True
+            raise
         self.done = True
         return True
 
@@ -98,10 +103,15 @@ class TlsSide:
                 parts.append(part)
         except ssl.SSLWantReadError:
             pass
+        except ssl.SSLError:
+            self.failed = True
+            raise
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def encrypt(self, data: bytes) -> bytes:
-        """Return the bytes to send for this data."""
+        """Return the bytes to send for this data; none after a failure."""
+        if self.failed:
+            return b""
         tls = self.tls
         sent = tls.write(data)
         while sent < len(data):
@@ -110,6 +120,8 @@ class TlsSide:
 
     def farewell(self) -> bytes:
         """Return the bytes that tell the other side that nothing follows."""
+        if self.failed or not self.done:
+            return b""
         with suppress(ssl.SSLError):
             self.tls.unwrap()
         return self.outgoing.read()

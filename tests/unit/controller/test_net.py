@@ -1,0 +1,573 @@
+"""The transport between replicas, over real sockets: what arrives, and who is refused."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import uvloop
+
+from spur.client.address import TcpAddress
+from spur.client.tls import TlsFiles
+from spur.controller.authority import Authority, write_credentials
+from spur.controller.net import NetSettings, PeerAddress, PeerCodec, PeerNet
+from spur.values.errors import OperatorFault, PeerFault
+from spur.wire.hello import HostName, Lane, PeerIdentity
+
+CLUSTER = bytes(range(16))
+NOW = datetime.fromtimestamp(time.time(), UTC)
+QUICK = NetSettings(
+    hello_s=0.5, keepalive_s=0.05, silence_s_max=0.3, retry_first_s=0.01, retry_refused_s=0.05
+)
+
+
+def decode(data: bytes) -> list[bytes]:
+    """Return a batch of the test's messages."""
+    try:
+        return msgspec.msgpack.decode(data, type=list[bytes])
+    except msgspec.DecodeError as error:
+        raise PeerFault(f"an unreadable batch: {error}") from error
+
+
+CODECS: dict[int, PeerCodec[bytes]] = {
+    kind: PeerCodec(encode=msgspec.msgpack.encode, decode=decode) for kind in (1, 2)
+}
+
+
+def route(message: bytes) -> tuple[int, Lane]:
+    """Send heartbeats on their lane, shell messages as another kind."""
+    if message.startswith(b"beat"):
+        return 1, Lane.HEARTBEAT
+    return (2 if message.startswith(b"shell") else 1), Lane.BULK
+
+
+class Node:
+    """A replica's transport, with what it received and reported."""
+
+    def __init__(
+        self,
+        me: PeerIdentity,
+        tls: TlsFiles | None,
+        settings: NetSettings = QUICK,
+        codecs: dict[int, PeerCodec[bytes]] = CODECS,
+    ) -> None:
+        self.me = me
+        self.got: list[tuple[int, bytes]] = []
+        self.reports: list[tuple[int, str]] = []
+        self.net: PeerNet[bytes] = PeerNet(
+            me,
+            codecs=codecs,
+            route=route,
+            on_messages=self.take,
+            report=lambda peer, text: self.reports.append((peer, text)),
+            tls=tls,
+            insecure=tls is None,
+            settings=settings,
+        )
+
+    def take(self, peer: int, messages: Sequence[bytes]) -> None:
+        """Keep what a peer sent."""
+        self.got += [(peer, message) for message in messages]
+
+    def said(self, words: str) -> int:
+        """Return how many reports hold these words."""
+        return sum(words in text for _, text in self.reports)
+
+
+def identity(number: int, **changed: Any) -> PeerIdentity:
+    """Return what replica `number` says of itself."""
+    me = PeerIdentity(
+        cluster_id=CLUSTER, incarnation=1, node_id=number, disk_id=bytes([number]) * 16
+    )
+    return msgspec.structs.replace(me, **changed)
+
+
+async def until(condition: Callable[[], bool], wait_s: float = 3.0) -> None:
+    """Wait for a condition; fail when it does not come."""
+    async with asyncio.timeout(wait_s):
+        while not condition():  # noqa: ASYNC110 - any change of the state may be it
+            await asyncio.sleep(0.005)
+
+
+async def join(*nodes: Node) -> None:
+    """Start nodes and tell each of all."""
+    for node in nodes:
+        await node.net.start("127.0.0.1", 0)
+    introduce(*nodes)
+
+
+def introduce(*nodes: Node) -> None:
+    """Tell each node where all are, by the ids and disks of the members."""
+    members = {
+        number: PeerAddress(
+            disk_id=bytes([number]) * 16, address=TcpAddress("127.0.0.1", node.net.port)
+        )
+        for number, node in enumerate(nodes, 1)
+    }
+    for node in nodes:
+        node.net.set_members(members)
+
+
+Run = Callable[[Awaitable[None]], None]
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Run a test's coroutine on each kind of loop."""
+    factory = asyncio.new_event_loop if request.param == "asyncio" else uvloop.new_event_loop
+
+    def on_loop(main: Awaitable[None]) -> None:
+        async def guarded() -> None:
+            faults: list[dict[str, Any]] = []
+            asyncio.get_running_loop().set_exception_handler(lambda _, what: faults.append(what))
+            await main
+            await asyncio.sleep(0.02)
+            assert not faults, faults
+
+        with asyncio.Runner(loop_factory=factory) as runner:
+            runner.run(guarded())
+
+    return on_loop
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """The authority of the test's cluster."""
+    return Authority.create(tmp_path_factory.mktemp("authority"), CLUSTER, NOW)
+
+
+@pytest.fixture(scope="module")
+def files(
+    authority: Authority, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., TlsFiles]:
+    """Return a maker of certificates: of a replica, unless told otherwise."""
+
+    def make(
+        number: int, role: str = "controller", by: Authority = authority, now: datetime = NOW
+    ) -> TlsFiles:
+        issued = by.issue(HostName(cluster_id=CLUSTER, role=role, id=number), now)
+        return write_credentials(tmp_path_factory.mktemp("tls"), authority.certificate, issued)
+
+    return make
+
+
+Files = Callable[..., TlsFiles]
+
+
+def test_three_replicas_hear_each_other(run: Run, files: Files) -> None:
+    """Three replicas start; a message of each lane and kind reaches everyone, in order."""
+
+    async def main() -> None:
+        nodes = [Node(identity(n), files(n)) for n in (1, 2, 3)]
+        await join(*nodes)
+        await until(
+            lambda: all(n.net.is_connected(p) for n in nodes for p in {1, 2, 3} - {n.me.node_id})
+        )
+        for node in nodes:
+            for peer in (1, 2, 3):
+                if peer != node.me.node_id:
+                    node.net.send(peer, [b"beat", b"append 1", b"append 2", b"shell"])
+        await until(lambda: all(len(node.got) == 8 for node in nodes))
+        for node in nodes:
+            for peer in {1, 2, 3} - {node.me.node_id}:
+                mine = [message for sender, message in node.got if sender == peer]
+                assert sorted(mine) == [b"append 1", b"append 2", b"beat", b"shell"]
+                assert mine.index(b"append 1") < mine.index(b"append 2")
+            assert sorted(text.split(" at ")[0] for _, text in node.reports) == sorted(
+                f"replica {peer}" for peer in {1, 2, 3} - {node.me.node_id}
+            )
+            assert node.said("is connected") == 2
+        for node in nodes:
+            await node.net.close()
+
+    run(main())
+
+
+def test_message_of_many_frames_arrives(run: Run, files: Files) -> None:
+    """An entry of several megabytes is sent alone, though it is over the unsent limit."""
+
+    async def main() -> None:
+        one, two = Node(identity(1), files(1)), Node(identity(2), files(2))
+        await join(one, two)
+        await until(lambda: one.net.is_connected(2))
+        large = bytes(range(256)) * 16_000
+        one.net.send(2, [large])
+        await until(lambda: bool(two.got))
+        assert two.got == [(1, large)]
+        assert one.net.dropped == {}
+        await one.net.close()
+        await two.net.close()
+
+    run(main())
+
+
+def test_replica_that_comes_back_is_dialled_at_once(run: Run, files: Files) -> None:
+    """A replica is restarted: it is said once that it is gone and once that it is there again."""
+
+    async def main() -> None:
+        one, two = Node(identity(1), files(1)), Node(identity(2), files(2))
+        await join(one, two)
+        await until(lambda: one.net.is_connected(2))
+        port = two.net.port
+        await two.net.close()
+        await until(lambda: one.said("Connection refused") > 0)
+        await asyncio.sleep(0.2)
+        again = Node(identity(2), files(2))
+        await again.net.start("127.0.0.1", port)
+        again.net.set_members(
+            {1: PeerAddress(disk_id=b"\1" * 16, address=TcpAddress("127.0.0.1", one.net.port))}
+        )
+        await until(lambda: one.net.is_connected(2), wait_s=0.6)
+        assert one.said("is connected") == 2
+        assert one.said("Connection refused") == 1
+        one.net.send(2, [b"welcome back"])
+        await until(lambda: again.got == [(1, b"welcome back")])
+        await one.net.close()
+        await again.net.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "heard_by_two", "heard_by_one"),
+    [
+        ({"cluster_id": b"x" * 16}, "it belongs to cluster 7878", "it belongs to cluster 7878"),
+        ({"incarnation": 2}, "it is of incarnation 2 of the cluster", "incarnation 2"),
+        ({"disk_id": b"9" * 16}, "replica 1 has another disk", "replica 1 has another disk"),
+        ({"node_id": 9}, "its certificate names spur://", "its certificate names spur://"),
+    ],
+    ids=["cluster", "incarnation", "disk", "node"],
+)
+def test_wrong_replica_is_refused_with_one_sentence(
+    run: Run, files: Files, wrong: dict[str, object], heard_by_two: str, heard_by_one: str
+) -> None:
+    """Replica 1 is not what the others expect: both sides say why, once, whatever the retries."""
+
+    async def main() -> None:
+        one, two = Node(identity(1), files(1)), Node(identity(2), files(2))
+        strange = Node(identity(1, **wrong), files(1))
+        await two.net.start("127.0.0.1", 0)
+        await strange.net.start("127.0.0.1", 0)
+        await one.net.start("127.0.0.1", 0)
+        introduce(one, two)
+        await until(lambda: two.net.is_connected(1))
+        await one.net.close()
+        address = TcpAddress("127.0.0.1", two.net.port)
+        strange.net.set_members({10: PeerAddress(disk_id=b"\2" * 16, address=address)})
+        await until(lambda: two.said("a caller from 127.0.0.1 was refused: ") > 0)
+        await until(lambda: strange.said("it refused this replica: ") > 0)
+        await asyncio.sleep(0.3)
+        assert two.said(heard_by_two) == 1
+        assert strange.said(heard_by_one) == 1
+        assert not two.net.is_connected(1)
+        await strange.net.close()
+        await two.net.close()
+
+    run(main())
+
+
+def test_certificate_of_another_authority_is_refused(
+    run: Run, files: Files, tmp_path: Path
+) -> None:
+    """A replica with a certificate of another cluster's authority: each side says so once."""
+    other = Authority.create(tmp_path / "other", CLUSTER, NOW)
+
+    async def main() -> None:
+        one, two = Node(identity(1), files(1, by=other)), Node(identity(2), files(2))
+        await join(one, two)
+        await until(lambda: two.said("was not issued by this cluster's authority") > 0)
+        await until(lambda: one.said("it refused our certificate") > 0)
+        await asyncio.sleep(0.3)
+        assert two.said("was not issued by this cluster's authority") == 1
+        assert len(two.reports) == 1
+        assert len(one.reports) == 1
+        await one.net.close()
+        await two.net.close()
+
+    run(main())
+
+
+def test_dialler_checks_the_certificate_too(run: Run, files: Files, tmp_path: Path) -> None:
+    """Something with a foreign certificate listens at a member's address."""
+    other = Authority.create(tmp_path / "other", CLUSTER, NOW)
+
+    async def main() -> None:
+        one, two = Node(identity(1), files(1)), Node(identity(2), files(2, by=other))
+        await join(one, two)
+        await until(lambda: one.said("was not issued by this cluster's authority") == 1)
+        await one.net.close()
+        await two.net.close()
+
+    run(main())
+
+
+def test_expired_certificate_is_said(run: Run, files: Files) -> None:
+    """Nobody renewed the certificate of replica 1."""
+
+    async def main() -> None:
+        one = Node(identity(1), files(1, now=NOW - timedelta(days=400)))
+        two = Node(identity(2), files(2))
+        await join(one, two)
+        await until(lambda: two.said("was refused: its certificate has expired") == 1)
+        await one.net.close()
+        await two.net.close()
+
+    run(main())
+
+
+def test_agent_is_no_replica(run: Run, files: Files) -> None:
+    """A compute host dials the replicas' port with its own good certificate."""
+
+    async def main() -> None:
+        agent, two = Node(identity(1), files(1, "compute")), Node(identity(2), files(2))
+        await join(agent, two)
+        await until(lambda: two.said("its certificate names spur://") == 1)
+        assert two.said("/compute/1; the replica it says it is has spur://") == 1
+        await agent.net.close()
+        await two.net.close()
+
+    run(main())
+
+
+def test_other_replica_at_the_address_is_refused(run: Run, files: Files) -> None:
+    """The addresses of replicas 2 and 3 are exchanged: replica 1 says whom it found."""
+
+    async def main() -> None:
+        one, two, three = (Node(identity(n), files(n)) for n in (1, 2, 3))
+        for node in (one, two, three):
+            await node.net.start("127.0.0.1", 0)
+        introduce(one, three, two)
+        await until(lambda: one.said("it is replica 3; replica 2 was expected") == 1)
+        await until(lambda: one.said("it is replica 2; replica 3 was expected") == 1)
+        assert not one.net.is_connected(2)
+        for node in (one, two, three):
+            await node.net.close()
+
+    run(main())
+
+
+def test_slow_peer_costs_a_bounded_memory(run: Run, files: Files) -> None:
+    """A peer stops reading: at most the limit waits for it, the rest is dropped, and it is said."""
+
+    async def main() -> None:
+        one, two = Node(identity(1), files(1), NetSettings()), Node(identity(2), files(2))
+        await join(one, two)
+        await until(lambda: one.net.is_connected(2))
+        link = two.net._network.links[1, Lane.BULK]
+        assert link._stream is not None
+        link._stream.pause_reading()
+        for _ in range(200):
+            one.net.send(2, [bytes(64 * 1024)])
+            await asyncio.sleep(0)
+        stream = one.net._network.links[2, Lane.BULK]._stream
+        assert stream is not None
+        assert stream.unsent_bytes <= 512 * 1024 + 1024
+        assert one.net.dropped[2] > 20
+        assert one.said("its bulk lane drops messages") == 1
+        one.net.send(2, [b"beat"])
+        await until(lambda: (1, b"beat") in two.got)
+        link._stream.resume_reading()
+        await until(lambda: stream.unsent_bytes == 0)
+        one.net.send(2, [b"after"])
+        await until(lambda: (1, b"after") in two.got)
+        await one.net.close()
+        await two.net.close()
+
+    run(main())
+
+
+def test_batch_over_the_limit_sends_what_fits(run: Run, files: Files) -> None:
+    """A batch larger than the room left is sent in its first part, in order."""
+
+    async def main() -> None:
+        one, two = Node(identity(1), files(1), NetSettings()), Node(identity(2), files(2))
+        await join(one, two)
+        await until(lambda: one.net.is_connected(2))
+        one.net.send(2, [bytes([n]) * 300_000 for n in range(60)])
+        await until(lambda: bool(two.got))
+        await asyncio.sleep(0.05)
+        kept = [message[0] for _, message in two.got]
+        assert kept == sorted(kept)
+        assert len(kept) + one.net.dropped.get(2, 0) == 60
+        await one.net.close()
+        await two.net.close()
+
+    run(main())
+
+
+def test_silent_peer_is_dialled_anew(run: Run, files: Files) -> None:
+    """The network swallows everything without a word: after the limit the peer is dialled again."""
+
+    async def main() -> None:
+        one, two = Node(identity(1), files(1)), Node(identity(2), files(2))
+        await join(one, two)
+        await until(lambda: one.net.is_connected(2) and two.net.is_connected(1))
+        for lane in Lane:
+            stream = two.net._network.links[1, lane]._stream
+            assert stream is not None
+            stream.closing = True
+        await until(lambda: one.said("nothing was heard for 0.3") == 1)
+        await until(lambda: one.said("is connected") == 2)
+        await one.net.close()
+        await two.net.close()
+
+    run(main())
+
+
+def test_idle_peers_stay_connected(run: Run, files: Files) -> None:
+    """Two followers have nothing to say to each other for several times the silence limit."""
+
+    async def main() -> None:
+        one, two = Node(identity(1), files(1)), Node(identity(2), files(2))
+        await join(one, two)
+        await until(lambda: one.net.is_connected(2))
+        await asyncio.sleep(1.0)
+        assert len(one.reports) == len(two.reports) == 1
+        await one.net.close()
+        await two.net.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("payload", "sentence"),
+    [
+        (b"\x07what", "it sent a message of kind 7, which nobody knows"),
+        (b"\x01\xc1", "an unreadable batch"),
+    ],
+    ids=["unknown-kind", "garbage"],
+)
+def test_peer_that_breaks_the_rules_is_cut(
+    run: Run, files: Files, payload: bytes, sentence: str
+) -> None:
+    """A member sends what nobody can read: the lane is cut, and it is said why."""
+
+    async def main() -> None:
+        one, two = Node(identity(1), files(1)), Node(identity(2), files(2))
+        await join(one, two)
+        await until(lambda: one.net.is_connected(2) and two.net.is_connected(1))
+        stream = one.net._network.links[2, Lane.BULK]._stream
+        assert stream is not None
+        stream.send(payload)
+        await until(lambda: two.said(sentence) == 1)
+        await until(lambda: two.said("is connected") == 2)
+        assert two.got == []
+        await one.net.close()
+        await two.net.close()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "first",
+    [b"", b"GET / HTTP/1.1\r\n\r\n", struct.pack(">IB", 4, 0x50) + b"what", b"\xff" * 70_000],
+    ids=["nothing", "http", "no-hello", "large"],
+)
+def test_stranger_on_the_port_does_no_harm(run: Run, first: bytes) -> None:
+    """Without TLS, for a benchmark: garbage is refused, and the replicas' talk goes on."""
+
+    async def main() -> None:
+        one, two = Node(identity(1), None), Node(identity(2), None)
+        await join(one, two)
+        await until(lambda: one.net.is_connected(2))
+        loop = asyncio.get_running_loop()
+        with socket.socket() as stranger:
+            stranger.setblocking(False)
+            await loop.sock_connect(stranger, ("127.0.0.1", two.net.port))
+            if first:
+                await loop.sock_sendall(stranger, first)
+            async with asyncio.timeout(3):
+                while await loop.sock_recv(stranger, 4096):
+                    pass
+        assert two.said("a caller from 127.0.0.1 was refused: ") == 1
+        one.net.send(2, [b"still here"])
+        await until(lambda: two.got == [(1, b"still here")])
+        await one.net.close()
+        await two.net.close()
+
+    run(main())
+
+
+def test_crowd_of_strangers_is_bounded(run: Run) -> None:
+    """Many connections that say nothing: only so many wait, and a member still gets through."""
+
+    async def main() -> None:
+        two = Node(identity(2), None, NetSettings(incoming_max=4))
+        await two.net.start("127.0.0.1", 0)
+        loop = asyncio.get_running_loop()
+        crowd = [socket.socket() for _ in range(20)]
+        for stranger in crowd:
+            stranger.setblocking(False)
+            await loop.sock_connect(stranger, ("127.0.0.1", two.net.port))
+        await until(lambda: len(two.net._network.handshakes) == 4)
+        await asyncio.sleep(0.05)
+        assert len(two.net._network.handshakes) == 4
+        await two.net.close()
+        for stranger in crowd:
+            stranger.close()
+
+    run(main())
+
+
+def test_no_tls_must_be_said(files: Files) -> None:
+    """Leaving out the TLS files by mistake does not open the port to everyone."""
+
+    async def main() -> None:
+        with pytest.raises(OperatorFault, match="replicas speak TLS"):
+            PeerNet(
+                identity(1),
+                codecs=CODECS,
+                route=route,
+                on_messages=lambda peer, messages: None,
+                report=lambda peer, text: None,
+                tls=None,
+            )
+
+    asyncio.run(main())
+
+
+def test_port_in_use_is_said(files: Files) -> None:
+    """Another process has the port."""
+
+    async def main() -> None:
+        one, two = Node(identity(1), files(1)), Node(identity(2), files(2))
+        await one.net.start("127.0.0.1", 0)
+        with pytest.raises(OperatorFault, match=r"cannot listen for replicas on 127\.0\.0\.1"):
+            await two.net.start("127.0.0.1", one.net.port)
+        await one.net.close()
+        await two.net.close()
+
+    asyncio.run(main())
+
+
+def test_member_that_moved_is_dialled_at_its_new_address(run: Run, files: Files) -> None:
+    """The membership gives replica 2 another address, then leaves it out."""
+
+    async def main() -> None:
+        one, old, new = (Node(identity(n), files(n)) for n in (1, 2, 2))
+        for node in (one, old, new):
+            await node.net.start("127.0.0.1", 0)
+        introduce(one, old)
+        await until(lambda: one.net.is_connected(2))
+        introduce(one, new)
+        await until(lambda: one.net.is_connected(2))
+        one.net.send(2, [b"moved"])
+        await until(lambda: new.got == [(1, b"moved")])
+        one.net.set_members({})
+        await until(lambda: not new.net.is_connected(1))
+        one.net.send(2, [b"gone"])
+        await asyncio.sleep(0.1)
+        assert old.got == []
+        assert not one.net.is_connected(2)
+        for node in (one, old, new):
+            await node.net.close()
+
+    run(main())
