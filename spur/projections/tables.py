@@ -20,7 +20,7 @@ import msgspec
 from spur.events.lock import shape_hash, shape_text
 from spur.projections.indexes import Index, Sortable
 
-__all__ = ["Journal", "Row", "Table", "replace_rows", "table_lines"]
+__all__ = ["Journal", "Row", "Table", "Undo", "replace_rows", "table_lines"]
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):

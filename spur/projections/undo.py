@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from spur.projections.tables import Table
+from spur.projections.tables import Undo
 
 if TYPE_CHECKING:
     from spur.projections.state import State
@@ -22,11 +22,11 @@ class UndoRecord(msgspec.Struct, frozen=True):
     """Term, chain and time are those before the entry."""
     chain: bytes
     time_ns: int
-    writes: list[tuple[Table[Any, Any], Any, Any]]
+    writes: Undo
     """Table, key and former row of every write, in order."""
 
 
-def undo_writes(writes: list[tuple[Table[Any, Any], Any, Any]]) -> None:
+def undo_writes(writes: Undo) -> None:
     """Take back writes, the last one first."""
     for table, key, former in reversed(writes):
         table.restore(key, former)
