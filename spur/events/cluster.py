@@ -66,7 +66,7 @@ class ClusterRestored(Event, frozen=True):
     why: str
 
 
-@event("cluster.clock_accepted")
+@event("cluster.clock-accepted")
 class ClockAccepted(Event, frozen=True):
     """An administrator vouched for a clock that stepped (LOG-CONTRACT 4.1)."""
 

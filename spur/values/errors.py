@@ -80,6 +80,7 @@ _ROWS = (
     _row("ask-again", Fault.OURS, Retry.LEADER, 1, "leadership was lost; ask with the same id"),
     _row("busy", Fault.OURS, Retry.NOW, 1, "too much waits to be committed"),
     _row("disk-low", Fault.OPERATOR, Retry.NOW, 1, "too little room on the disk"),
+    _row("clock-step", Fault.OPERATOR, Retry.NOW, 1, "the clock stepped too far to be believed"),
     _row("fault", Fault.OURS, Retry.NEVER, 1, "the request ran into a fault of ours"),
 )
 
