@@ -93,7 +93,7 @@ def identity(number: int, **changed: Any) -> PeerIdentity:
 async def until(condition: Callable[[], bool], wait_s: float = 3.0) -> None:
     """Wait for a condition; fail when it does not come."""
     async with asyncio.timeout(wait_s):
-        while not condition():  # noqa: ASYNC110 - any change of the state may be it
+        while not condition():  # noqa: ASYNC110  # any change of the state may be it
             await asyncio.sleep(0.005)
 
 
