@@ -5,9 +5,9 @@ Importing the room registers every command. Read first: `decide.py`, `permission
 changed; every command has a permission.
 """
 
-from spur.commands import clock, cluster, nodes, partitions
+from spur.commands import clock, cluster, jobs, nodes, partitions, placement, runs
 
 __all__ = ["SUBJECTS"]
 
-SUBJECTS = (clock, cluster, nodes, partitions)
+SUBJECTS = (clock, cluster, jobs, nodes, partitions, placement, runs)
 """The files of this room that hold commands."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spur.commands.decide import Context, Decision, command
 from spur.commands.permissions import Permission
+from spur.commands.placement import held_beyond
 from spur.events.cluster import (
     ClusterCheckpointed,
     ClusterConfigured,
@@ -72,6 +73,9 @@ def decide_reconfigure(
     changes = compare_configs(before, config)
     if not changes and before is not None and before.parser_version == config.parser_version:
         return Decision((), Configured(0))
+    refused = held_beyond(state, config.nodes)
+    if refused is not None:
+        return refused
     event = ClusterConfigured(
         parser_version=config.parser_version,
         settings=config.settings,

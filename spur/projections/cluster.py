@@ -38,6 +38,7 @@ __all__ = [
     "RoleRow",
     "config_of",
     "newborn",
+    "settings_of",
 ]
 
 RESTORE_JOB_ID_STEP = 1_000_000
@@ -95,6 +96,11 @@ def newborn(cluster_id: bytes, incarnation: int) -> ClusterRow:
         checkpoint_index=0,
         clock_accepted_ns=0,
     )
+
+
+def settings_of(state: State) -> ClusterSettings:
+    """Return the cluster's settings. Raises: KeyError before the first configuration."""
+    return state.config[1].settings
 
 
 def config_of(state: State) -> Config | None:

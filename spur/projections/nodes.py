@@ -31,6 +31,7 @@ __all__ = [
     "agent_of",
     "block_of",
     "configure_nodes",
+    "is_out",
     "is_usable",
     "names_in_block",
     "node_names",
@@ -116,6 +117,11 @@ def is_usable(state: State, node: NodeName) -> bool:
         and not (row.lost_ns or row.drain or row.down)
         and state.block_of_node.key(node) is not None
     )
+
+
+def is_out(_: NodeName, row: NodeRow) -> bool | None:
+    """Return True for a node that is lost or down, None for any other: an index of the few."""
+    return True if row.lost_ns or row.down else None
 
 
 def configure_nodes(state: State, blocks: tuple[NodeBlock, ...]) -> None:

@@ -69,16 +69,17 @@ def _node_info(state: State, name: NodeName, partitions: tuple[str, ...]) -> Nod
         raise KeyError(name)
     block = state.node_blocks[key].block
     row = state.nodes.get(name) or UNTOUCHED
+    use = state.allocations.use(name)
     return NodeInfo(
         name=name,
-        state=_state_words(row),
+        state=_state_words(row, use.cpus, block.cpus),
         cpus=block.cpus,
         memory_mib=block.memory_mib,
         gpu_kind=block.gpu_kind,
         gpus=block.gpus,
-        cpus_allocated=0,
-        memory_mib_allocated=0,
-        gpus_allocated=0,
+        cpus_allocated=use.cpus,
+        memory_mib_allocated=use.memory_mib,
+        gpus_allocated=use.gpus,
         features=block.features,
         partitions=partitions,
         reason=row.reason or ("Not responding" if row.lost_ns else ""),
@@ -89,14 +90,16 @@ def _node_info(state: State, name: NodeName, partitions: tuple[str, ...]) -> Nod
     )
 
 
-def _state_words(row: NodeRow) -> str:
+def _state_words(row: NodeRow, cpus_held: int, cpus: int) -> str:
     """Return Slurm's words for a node. Source: scontrol(1) show node, State."""
     if not row.boot_id:
         words = ["UNKNOWN"]
     elif row.down or row.lost_ns:
         words = ["DOWN"]
-    else:
+    elif not cpus_held:
         words = ["IDLE"]
+    else:
+        words = ["MIXED" if cpus_held < cpus else "ALLOCATED"]
     if row.drain:
         words.append("DRAIN")
     if row.lost_ns:

@@ -12,18 +12,30 @@ from collections.abc import Iterator
 from typing import Any
 
 from spur.events.envelope import chain_genesis
+from spur.projections import dispatch, jobdue, jobinvariants
+from spur.projections.agents import OutboxRow
+from spur.projections.arrays import ArrayJobs
+from spur.projections.attachments import BlobBytes
 from spur.projections.cluster import ClusterRow, ConfigRow, HostRow, RoleKey, RoleRow, newborn
 from spur.projections.counters import CounterRow
-from spur.projections.indexes import Oldest, Spread
+from spur.projections.indexes import Group, Oldest, Ordered, SortedGroup, SortedKeys, Spread
+from spur.projections.jobs import ArrayRow, GroupKey, GroupReasonRow, JobRow
+from spur.projections.jobviews import EncodedViews
 from spur.projections.membership import MembershipRow
-from spur.projections.nodes import NodeBlockRow, NodeRow, names_in_block
+from spur.projections.nodes import NodeBlockRow, NodeRow, is_out, names_in_block
 from spur.projections.partitions import PartitionRow
 from spur.projections.requests import RequestKey, RequestRow
+from spur.projections.resources import Allocations
+from spur.projections.runrows import PastRunsRow, RunRow, end_of, limit_of
+from spur.projections.sharing import Shared
 from spur.projections.tables import Journal, Table
 from spur.projections.undo import UndoRecord
-from spur.values.ids import HostId, NodeName, PartitionName
+from spur.values.ids import HostId, JobId, NodeName, PartitionName
 
-__all__ = ["State", "new_state"]
+__all__ = ["REGISTERED", "State", "new_state"]
+
+REGISTERED = (dispatch, jobdue, jobinvariants)
+"""Files of this room that declare no table: reactions, due times and invariants of jobs."""
 
 
 class State:
@@ -59,7 +71,9 @@ class State:
         self.node_blocks: Table[str, NodeBlockRow] = Table(
             "node_blocks", str, NodeBlockRow, journal, self.block_of_node
         )
-        self.nodes: Table[NodeName, NodeRow] = Table("nodes", str, NodeRow, journal)
+        #: Nodes that are lost or down, whose runs are given up.
+        self.nodes_out: Group[NodeName, NodeRow] = Group(is_out)
+        self.nodes: Table[NodeName, NodeRow] = Table("nodes", str, NodeRow, journal, self.nodes_out)
         self.partitions: Table[PartitionName, PartitionRow] = Table(
             "partitions", str, PartitionRow, journal
         )
@@ -67,6 +81,53 @@ class State:
         self.requests: Table[RequestKey, RequestRow] = Table(
             "requests", RequestKey, RequestRow, journal, self.requests_oldest
         )
+        self._declare_jobs(journal)
+
+    def _declare_jobs(self, journal: Journal) -> None:
+        """Declare what belongs to jobs and their runs."""
+        #: Equal parts of rows, kept once.
+        self.shared = Shared()
+        self.encoded_views = EncodedViews()
+        self.job_ids: SortedKeys[JobId, JobRow] = SortedKeys()
+        self.jobs_of_user: SortedGroup[JobId, JobRow] = SortedGroup(lambda _, row: row.uid)
+        self.array_jobs = ArrayJobs()
+        self.job_blob_bytes = BlobBytes()
+        self.jobs: Table[JobId, JobRow] = Table(
+            "jobs",
+            JobId,
+            JobRow,
+            journal,
+            self.job_ids,
+            self.jobs_of_user,
+            self.array_jobs,
+            self.job_blob_bytes,
+            self.encoded_views,
+            share=self.shared.job,
+        )
+        self.array_blob_bytes = BlobBytes()
+        self.arrays: Table[JobId, ArrayRow] = Table(
+            "arrays", JobId, ArrayRow, journal, self.array_blob_bytes
+        )
+        #: Running runs by when their time limit is reached.
+        self.runs_by_limit: Ordered[JobId, RunRow] = Ordered(limit_of)
+        #: Ended runs by their end, for the purge.
+        self.runs_by_end: Ordered[JobId, RunRow] = Ordered(end_of)
+        self.allocations = Allocations()
+        self.runs: Table[JobId, RunRow] = Table(
+            "runs",
+            JobId,
+            RunRow,
+            journal,
+            self.runs_by_limit,
+            self.runs_by_end,
+            self.allocations,
+            self.encoded_views,
+        )
+        self.past_runs: Table[JobId, PastRunsRow] = Table("past-runs", JobId, PastRunsRow, journal)
+        self.reasons: Table[GroupKey, GroupReasonRow] = Table(
+            "reasons", GroupKey, GroupReasonRow, journal
+        )
+        self.outboxes: Table[NodeName, OutboxRow] = Table("outboxes", NodeName, OutboxRow, journal)
 
     def tables(self) -> Iterator[Table[Any, Any]]:
         """Yield every table in order of declaration."""

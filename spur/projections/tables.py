@@ -12,7 +12,7 @@ between two looks at the digest is hashed once: `put` only remembers what the su
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -51,6 +51,7 @@ class Table(Generic[K, R]):
     __slots__ = (
         "_indexes",
         "_journal",
+        "_share",
         "_sum",
         "_unsettled",
         "get",
@@ -69,7 +70,13 @@ class Table(Generic[K, R]):
         journal: Journal,
         *indexes: Index,
         version: int = 1,
+        share: Callable[[R], R] | None = None,
     ) -> None:
+        """Make an empty table.
+
+        `share` returns an equal row made of values that other rows have too; a snapshot's rows go
+        through it, since each was decoded by itself.
+        """
         self.name = name
         self.version = version
         self.key_type = key
@@ -78,6 +85,7 @@ class Table(Generic[K, R]):
         self.get = self.rows.get
         self._journal = journal
         self._indexes = indexes
+        self._share = share
         self._sum = 0
         self._unsettled: dict[K, R | None] = {}
 
@@ -136,7 +144,10 @@ class Table(Generic[K, R]):
         """Take over the rows of a snapshot. The table must be empty."""
         if self.rows or self._unsettled or self._sum:
             raise ValueError(f"table {self.name!r} is not empty")
-        self.rows.update(rows)
+        if self._share is None:
+            self.rows.update(rows)
+        else:
+            self.rows.update((key, self._share(row)) for key, row in rows.items())
         self._unsettled.update(dict.fromkeys(rows))
         for index in self._indexes:
             index.fill(self.rows)

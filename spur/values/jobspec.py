@@ -6,6 +6,7 @@ comment) is a `JobText`, which travels as an attachment and stays out of the log
 
 from __future__ import annotations
 
+import hashlib
 from enum import IntEnum
 
 import msgspec
@@ -20,6 +21,7 @@ __all__ = [
     "Sharing",
     "decode_text",
     "encode_text",
+    "shape_of",
 ]
 
 
@@ -92,14 +94,20 @@ class JobText(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unk
     comment: bytes
 
 
+_ENCODE = msgspec.msgpack.Encoder().encode
 _DECODER = msgspec.msgpack.Decoder(JobText)
 
 
 def encode_text(text: JobText) -> bytes:
     """Return the content of the attachment "text"."""
-    return msgspec.msgpack.encode(text)
+    return _ENCODE(text)
 
 
 def decode_text(content: bytes) -> JobText:
     """Read the attachment "text". Raises: msgspec.MsgspecError when it is none."""
     return _DECODER.decode(content)
+
+
+def shape_of(ask: ResourceAsk) -> bytes:
+    """Return the 8 bytes that stand for this ask and all that equal it."""
+    return hashlib.sha256(_ENCODE(ask)).digest()[:8]

@@ -1,0 +1,256 @@
+"""Admission: what a submission must be to be accepted, under limits that have names.
+
+Whether a job can run now is the scheduler's question; here it is only kept from asking for what
+has no meaning, or for more than one user or one cluster may keep.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from spur.commands.decide import Context
+from spur.commands.permissions import Role, role_of
+from spur.projections.attachments import ATTACHMENT_NAMES
+from spur.projections.cluster import settings_of
+from spur.projections.partitions import default_partition
+from spur.projections.state import State
+from spur.values.arrays import TaskSet
+from spur.values.config import PartitionState
+from spur.values.errors import Rejection
+from spur.values.ids import PartitionName
+from spur.values.jobspec import JobSpec, ResourceAsk, decode_text
+from spur.values.tres import Per
+from spur.wire.declare import Attachment
+from spur.wire.jobs import SubmitJob
+
+__all__ = [
+    "ENVIRONMENT_BYTES_MAX",
+    "LIVE_BLOB_BYTES_MAX",
+    "LIVE_BLOB_BYTES_PER_USER_MAX",
+    "SCRIPT_BYTES_MAX",
+    "TEXT_BYTES_MAX",
+    "placed_spec",
+    "refuse_change",
+    "refuse_submission",
+]
+
+SCRIPT_BYTES_MAX = 4 << 20
+"""Source: LOG-CONTRACT 2.3."""
+
+ENVIRONMENT_BYTES_MAX = 1 << 20
+"""Source: LOG-CONTRACT 2.3."""
+
+TEXT_BYTES_MAX = 256 << 10
+"""Working directory, arguments, paths and comment together. Arguments of one command are seldom
+more than a kernel's 128 KiB page of them."""
+
+LIVE_BLOB_BYTES_PER_USER_MAX = 1 << 30
+"""Attachments of one user's jobs in the state. Source: LOG-CONTRACT 2.3."""
+
+LIVE_BLOB_BYTES_MAX = 16 << 30
+"""Attachments of all jobs in the state. Source: LOG-CONTRACT 2.3."""
+
+_BYTES_MAX = {
+    "script": SCRIPT_BYTES_MAX,
+    "environment": ENVIRONMENT_BYTES_MAX,
+    "text": TEXT_BYTES_MAX,
+}
+
+NAME_LETTERS_MAX = 1_024
+"""Of a job, an account, a QOS, a constraint. Slurm cuts names for display at far fewer."""
+
+PARTITIONS_MAX = 64
+"""Partitions that one job may name."""
+
+GRES_MAX = 16
+"""Generic resources that one job may ask for."""
+
+COUNT_MAX = (1 << 31) - 1
+"""Nodes, tasks, CPUs, MiB, devices, seconds: what Slurm keeps in 32 bits."""
+
+NICE_MAX = 2_147_483_645
+"""Source: sbatch(1) --nice."""
+
+
+def _invalid(text: str) -> Rejection:
+    return Rejection("invalid-value", f"{text}; nothing was changed")
+
+
+def _over(name: str, limit: int, found: int) -> Rejection:
+    return Rejection(
+        "limit-exceeded", f"{name} is {limit}, and this needs {found}; nothing was changed"
+    )
+
+
+def placed_spec(state: State, spec: JobSpec) -> JobSpec | Rejection:
+    """Return the spec with the default partition filled in when it names none."""
+    if spec.partitions:
+        return spec
+    default = default_partition(state)
+    if default is None:
+        return Rejection(
+            "unknown-partition",
+            "no partition is named and none is the default; nothing was changed",
+            "name one with --partition",
+        )
+    return msgspec.structs.replace(spec, partitions=(default,))
+
+
+def refuse_submission(state: State, request: SubmitJob, context: Context) -> Rejection | None:
+    """Return why a submission is not accepted, or None. Its partitions are judged apart."""
+    if request.priority is not None:
+        if role_of(state, context.actor) < Role.OPERATOR:
+            return Rejection(
+                "not-permitted", "a fixed priority takes an operator; nothing was changed"
+            )
+        if not 0 <= request.priority <= COUNT_MAX:
+            return _invalid(f"priority {request.priority} is not from 0 to {COUNT_MAX}")
+    settings = settings_of(state)
+    if len(state.jobs) >= settings.job_count_max:
+        return _over("job-count-max", settings.job_count_max, len(state.jobs) + 1)
+    return (
+        _refuse_array(request, settings.array_size_max)
+        or _refuse_spec(request.spec)
+        or _refuse_partitions(state, request.spec.partitions)
+        or _refuse_nice(state, request.spec.nice, context)
+        or _refuse_attachments(request.attachments, batch=request.spec.batch)
+        or _refuse_live_blobs(state, context)
+    )
+
+
+def _refuse_array(request: SubmitJob, array_size_max: int) -> Rejection | None:
+    if not 0 <= request.throttle <= COUNT_MAX:
+        return _invalid(f"a throttle of {request.throttle} tasks is not from 0 to {COUNT_MAX}")
+    if request.tasks is None:
+        return _invalid("a throttle without an array") if request.throttle else None
+    return _refuse_tasks(request.tasks, array_size_max)
+
+
+def _refuse_tasks(tasks: TaskSet, array_size_max: int) -> Rejection | None:
+    """Return why a set of tasks is none that an array may have, or None."""
+    before = -1
+    for first, last, step in tasks.ranges:
+        if first <= before or last < first or step < 1 or (last - first) % step:
+            return _invalid(f"the range {first}-{last}:{step} of array tasks is malformed")
+        before = last
+    if not tasks.ranges:
+        return _invalid("an array without tasks")
+    if before >= array_size_max:
+        return _over("array-size-max", array_size_max, before + 1)
+    return None
+
+
+def refuse_change(
+    state: State, former: JobSpec, wanted: JobSpec, context: Context
+) -> Rejection | None:
+    """Return why a spec can't take the place of another, or None; what stays is not judged."""
+    refused = _refuse_spec(wanted)
+    if refused is None and wanted.partitions != former.partitions:
+        refused = _refuse_partitions(state, wanted.partitions)
+    if refused is None and wanted.nice != former.nice:
+        refused = _refuse_nice(state, wanted.nice, context)
+    return refused
+
+
+def _refuse_spec(spec: JobSpec) -> Rejection | None:
+    """Return why a spec asks for what has no meaning anywhere, or None."""
+    texts = (spec.name, spec.account, spec.qos, *spec.partitions)
+    for text in (*texts, spec.ask.features, spec.ask.licenses, spec.ask.reservation):
+        if len(text) > NAME_LETTERS_MAX:
+            return _over("name-letters-max", NAME_LETTERS_MAX, len(text))
+        if "\0" in text or "\n" in text:
+            return _invalid(f"{text!r} has a line break or a NUL")
+    if len(spec.partitions) > PARTITIONS_MAX:
+        return _over("partitions-max", PARTITIONS_MAX, len(spec.partitions))
+    if spec.time_limit_s is not None and not 0 <= spec.time_limit_s <= COUNT_MAX:
+        return _invalid(f"a time limit of {spec.time_limit_s} s is not from 0 to {COUNT_MAX}")
+    if not 0 <= spec.begin_ns < 1 << 63:
+        return _invalid(f"{spec.begin_ns} ns is no time to begin at")
+    if not -NICE_MAX <= spec.nice <= NICE_MAX:
+        return _invalid(f"nice {spec.nice} is not within {NICE_MAX} either way")
+    return _refuse_ask(spec.ask)
+
+
+def _refuse_partitions(state: State, names: tuple[PartitionName, ...]) -> Rejection | None:
+    for name in names:
+        row = state.partitions.get(name)
+        if row is None:
+            return Rejection(
+                "unknown-partition", f"there is no partition {name!r}; nothing was changed"
+            )
+        if row.state in (PartitionState.DRAIN, PartitionState.INACTIVE):
+            return Rejection(
+                "partition-closed",
+                f"partition {name!r} is {row.state} and takes no jobs; nothing was changed",
+            )
+    return None
+
+
+def _refuse_nice(state: State, nice: int, context: Context) -> Rejection | None:
+    if nice < 0 and role_of(state, context.actor) < Role.OPERATOR:
+        return Rejection("not-permitted", f"nice {nice} takes an operator; nothing was changed")
+    return None
+
+
+def _refuse_ask(ask: ResourceAsk) -> Rejection | None:
+    counts = (
+        ("nodes", ask.nodes_min, 1),
+        ("tasks", ask.tasks, 1),
+        ("CPUs per task", ask.cpus_per_task, 1),
+        ("tasks per node", ask.tasks_per_node, 0),
+        ("MiB of memory", ask.memory_mib, 0),
+    )
+    for what, count, least in counts:
+        if not least <= count <= COUNT_MAX:
+            return _invalid(f"{count} {what} is not from {least} to {COUNT_MAX}")
+    if ask.nodes_max and not ask.nodes_min <= ask.nodes_max <= COUNT_MAX:
+        return _invalid(f"at most {ask.nodes_max} nodes is less than at least {ask.nodes_min}")
+    if ask.memory_per not in (Per.NODE, Per.CPU, Per.GPU):
+        return _invalid(f"memory is asked per node, CPU or GPU, not per {ask.memory_per.name}")
+    if len(ask.gres) > GRES_MAX:
+        return _over("gres-max", GRES_MAX, len(ask.gres))
+    for gres in ask.gres:
+        if not gres.name or not 1 <= gres.count <= COUNT_MAX:
+            return _invalid(f"{gres.count} of generic resource {gres.name!r} is no ask")
+        if gres.per in (Per.CPU, Per.GPU):
+            return _invalid(f"{gres.name!r} is asked per job, node, task or socket")
+    return None
+
+
+def _refuse_attachments(attachments: tuple[Attachment, ...], *, batch: bool) -> Rejection | None:
+    """Return why attachments are not those of a job, or None. A batch job has a script."""
+    names = [attachment.name for attachment in attachments]
+    for name in names:
+        if name not in ATTACHMENT_NAMES:
+            known = ", ".join(ATTACHMENT_NAMES)
+            return _invalid(f"a job has no attachment {name!r}; it may have {known}")
+        if names.count(name) > 1:
+            return _invalid(f"attachment {name!r} is there twice")
+    if batch and "script" not in names:
+        return _invalid("a batch job has no script")
+    for attachment in attachments:
+        size, size_max = len(attachment.content), _BYTES_MAX[attachment.name]
+        if size > size_max:
+            return _over(f"{attachment.name}-bytes-max", size_max, size)
+        if attachment.name == "script" and not attachment.content.strip():
+            return _invalid("the script is empty")
+        if attachment.name == "text":
+            try:
+                decode_text(attachment.content)
+            except msgspec.MsgspecError as error:
+                return _invalid(f"the attachment 'text' cannot be read: {error}")
+    return None
+
+
+def _refuse_live_blobs(state: State, context: Context) -> Rejection | None:
+    """Return why this user, or the cluster, keeps too many attachments already, or None."""
+    come = sum(reference.size for reference in context.attachments)
+    uid = context.actor.uid
+    in_jobs, in_arrays = state.job_blob_bytes, state.array_blob_bytes
+    of_user = in_jobs.of_user(uid) + in_arrays.of_user(uid) + come
+    if of_user > LIVE_BLOB_BYTES_PER_USER_MAX:
+        return _over("live-blob-bytes-per-user-max", LIVE_BLOB_BYTES_PER_USER_MAX, of_user)
+    in_all = in_jobs.total + in_arrays.total + come
+    if in_all > LIVE_BLOB_BYTES_MAX:
+        return _over("live-blob-bytes-max", LIVE_BLOB_BYTES_MAX, in_all)
+    return None

@@ -1,0 +1,316 @@
+"""Commands about jobs: submit, hold, release, update, cancel, signal, requeue, query."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from spur.commands.admission import placed_spec, refuse_change, refuse_submission
+from spur.commands.decide import Context, Decision, command
+from spur.commands.permissions import Permission, Role, may_act_for, role_of
+from spur.commands.targets import ROWS_PER_PART_MAX, Change, Target, changes, targets
+from spur.events.declare import Event
+from spur.events.jobs import (
+    JobHeld,
+    JobPriorityChanged,
+    JobReleased,
+    JobRequeued,
+    JobSpecChanged,
+    JobSubmitted,
+)
+from spur.events.runs import RunEnded, RunSignalled, RunStopped
+from spur.projections.jobs import next_job_id
+from spur.projections.jobviews import PAGE_ROWS_MAX, candidate_jobs, is_wanted, job_page
+from spur.projections.state import State
+from spur.values.arrays import TaskSet
+from spur.values.errors import Rejection
+from spur.values.ids import JobId
+from spur.values.states import Hold, JobState, Phase, Reason
+from spur.wire.declare import Answer, Done
+from spur.wire.jobs import (
+    CancelJob,
+    CancelJobs,
+    HoldJob,
+    JobAccepted,
+    JobChanges,
+    QueryJobs,
+    ReleaseJob,
+    RequeueJob,
+    SignalJob,
+    SubmitJob,
+    UpdateJob,
+)
+
+__all__ = ["RUNS_MAX", "SIGNALS_MAX"]
+
+RUNS_MAX = 1_000
+"""Runs that one job may have: each is kept until the job is purged."""
+
+SIGNALS_MAX = 10_000
+"""Runs that one request may signal; no row remembers a signal, so it cannot be done in parts."""
+
+SIGNAL_MAX = 64
+"""The highest signal of Linux."""
+
+
+@command(SubmitJob, permission=Permission.USER, needs_room=True)
+def decide_submit_job(state: State, request: SubmitJob, context: Context) -> Decision | Rejection:
+    """Accept a job and give it an id."""
+    spec = placed_spec(state, request.spec)
+    if isinstance(spec, Rejection):
+        return spec
+    refused = refuse_submission(state, replace(request, spec=spec), context)
+    if refused is not None:
+        return refused
+    job_id = next_job_id(state)
+    event = JobSubmitted(
+        job_id,
+        context.actor.uid,
+        context.actor.gid,
+        spec,
+        request.tasks,
+        request.throttle,
+        JobId(0),
+        0,
+        Hold.USER if request.hold else Hold.NONE,
+        request.priority,
+        tuple(range(len(context.attachments))),
+    )
+    return Decision((event,), JobAccepted(job_id))
+
+
+def _change(
+    state: State, context: Context, job_id: JobId, tasks: TaskSet | None, change: Change
+) -> Decision | Rejection:
+    """Apply a change to all rows that are meant, in as many parts as it takes."""
+    found = targets(state, context, job_id, tasks)
+    if isinstance(found, Rejection):
+        return Decision((), Done()) if context.part > 1 else found
+    events, more, refusal = changes(state, found, change)
+    if not events and refusal is not None and context.part == 1:
+        return refusal
+    return Decision(tuple(events), Done(), more)
+
+
+def _ended(target: Target) -> Rejection:
+    return Rejection("job-ended", f"job {target.job_id} has ended; nothing was changed")
+
+
+@command(HoldJob, permission=Permission.USER, divisible=True)
+def decide_hold_job(state: State, request: HoldJob, context: Context) -> Decision | Rejection:
+    """Keep jobs from starting; one that runs is held when it is put back into the queue."""
+    hold = request.hold
+    if hold not in (Hold.USER, Hold.ADMIN):
+        return Rejection("invalid-value", f"a hold is USER or ADMIN, not {hold.name}")
+    if hold is Hold.ADMIN and role_of(state, context.actor) < Role.OPERATOR:
+        return Rejection(
+            "not-permitted", "an administrator's hold takes an operator; nothing was changed"
+        )
+
+    def change(target: Target) -> list[Event] | Rejection | None:
+        if target.run.phase is Phase.ENDED:
+            return _ended(target)
+        # A user's hold takes nothing from one that is harder to lift.
+        if target.run.hold is hold or target.run.hold is Hold.ADMIN:
+            return None
+        return [JobHeld(target.job_id, hold)]
+
+    return _change(state, context, request.job_id, request.tasks, change)
+
+
+@command(ReleaseJob, permission=Permission.USER, divisible=True)
+def decide_release_job(state: State, request: ReleaseJob, context: Context) -> Decision | Rejection:
+    """Lift holds; one set by an administrator takes an operator."""
+    is_operator = role_of(state, context.actor) >= Role.OPERATOR
+
+    def change(target: Target) -> list[Event] | Rejection | None:
+        if target.run.phase is Phase.ENDED:
+            return _ended(target)
+        if target.run.hold is Hold.NONE:
+            return None
+        if target.run.hold is Hold.ADMIN and not is_operator:
+            return Rejection(
+                "not-permitted",
+                f"job {target.job_id} is held by an administrator; nothing was changed",
+            )
+        return [JobReleased(target.job_id)]
+
+    return _change(state, context, request.job_id, request.tasks, change)
+
+
+@command(UpdateJob, permission=Permission.USER, divisible=True)
+def decide_update_job(state: State, request: UpdateJob, context: Context) -> Decision | Rejection:
+    """Change what jobs ask for."""
+    changes_asked = request.changes
+    priority = changes_asked.priority
+    is_operator = role_of(state, context.actor) >= Role.OPERATOR
+    if priority is not None and not is_operator:
+        return Rejection("not-permitted", "a fixed priority takes an operator; nothing was changed")
+    if priority is not None and not -1 <= priority < 1 << 31:
+        return Rejection("invalid-value", f"priority {priority} is not from -1 to {(1 << 31) - 1}")
+    if changes_asked.partitions == ():
+        return Rejection("invalid-value", "a job is in at least one partition")
+
+    def change(target: Target) -> list[Event] | Rejection | None:
+        return _updated(state, context, target, changes_asked, is_operator)
+
+    return _change(state, context, request.job_id, request.tasks, change)
+
+
+def _updated(
+    state: State,
+    context: Context,
+    target: Target,
+    asked: JobChanges,
+    is_operator: bool,
+) -> list[Event] | Rejection | None:
+    """Return the events that bring one row to what is asked."""
+    run, spec = target.run, target.job.spec
+    if run.phase is Phase.ENDED:
+        return _ended(target)
+    fields = {
+        name: getattr(asked, name)
+        for name in asked.__struct_fields__
+        if name != "priority" and getattr(asked, name) is not None
+    }
+    wanted = replace(spec, **fields)
+    events: list[Event] = []
+    priority = None if asked.priority == -1 else asked.priority
+    if asked.priority is not None and run.priority != priority:
+        events.append(JobPriorityChanged(target.job_id, priority))
+    if wanted != spec:
+        if run.phase is not Phase.PENDING and set(fields) - {"name", "time_limit_s", "nice"}:
+            return Rejection(
+                "wrong-state",
+                f"job {target.job_id} runs: only its name, time limit and nice can be changed; "
+                "nothing was changed",
+            )
+        longer = wanted.time_limit_s is not None and (
+            spec.time_limit_s is None or wanted.time_limit_s > spec.time_limit_s
+        )
+        if longer and run.phase is not Phase.PENDING and not is_operator:
+            return Rejection(
+                "not-permitted",
+                f"job {target.job_id} runs: a longer time limit takes an operator; "
+                "nothing was changed",
+            )
+        refused = refuse_change(state, spec, wanted, context)
+        if refused is not None:
+            return refused
+        events.append(JobSpecChanged(target.job_id, wanted))
+    return events or None
+
+
+def _cancelled(target: Target, context: Context) -> list[Event] | None:
+    """Return the events that end one row; None when it ends already."""
+    job_id, run = target.job_id, target.run
+    if run.phase is Phase.PENDING:
+        return [
+            RunEnded(
+                job_id, run.number, JobState.CANCELLED, Reason.NONE, 0, 0, context.now_ns, False
+            )
+        ]
+    waits_again = run.stop is not None and run.stop.requeue
+    if run.phase is Phase.RUNNING or waits_again:
+        return [RunStopped(job_id, run.number, JobState.CANCELLED, Reason.NONE, False, Hold.NONE)]
+    return None
+
+
+@command(CancelJob, permission=Permission.USER, divisible=True)
+def decide_cancel_job(state: State, request: CancelJob, context: Context) -> Decision | Rejection:
+    """End jobs, whether they wait or run."""
+
+    def change(target: Target) -> list[Event] | Rejection | None:
+        return _cancelled(target, context) or _ended(target)
+
+    return _change(state, context, request.job_id, request.tasks, change)
+
+
+@command(CancelJobs, permission=Permission.USER, divisible=True)
+def decide_cancel_jobs(state: State, request: CancelJobs, context: Context) -> Decision:
+    """End what a filter names, as far as the caller may; nothing that matches is no error."""
+    events: list[Event] = []
+    runs = state.runs
+    for job_id in candidate_jobs(state, request.filter, JobId(0)):
+        # Parts meet the rows again that parts before them ended: these are passed over cheaply.
+        if job_id not in runs or runs[job_id].phase is Phase.ENDED:
+            continue
+        if not is_wanted(state, request.filter, job_id):
+            continue
+        target = Target(job_id, state.jobs[job_id], state.runs[job_id], None)
+        if not may_act_for(state, context.actor, target.job.uid):
+            continue
+        outcome = _cancelled(target, context)
+        if outcome is None:
+            continue
+        if len(events) == ROWS_PER_PART_MAX:
+            return Decision(tuple(events), Done(), more=True)
+        events.extend(outcome)
+    return Decision(tuple(events), Done())
+
+
+@command(SignalJob, permission=Permission.USER)
+def decide_signal_job(state: State, request: SignalJob, context: Context) -> Decision | Rejection:
+    """Send a signal to runs."""
+    if not 1 <= request.signal <= SIGNAL_MAX:
+        return Rejection("invalid-value", f"signal {request.signal} is not from 1 to {SIGNAL_MAX}")
+    found = targets(state, context, request.job_id, request.tasks)
+    if isinstance(found, Rejection):
+        return found
+    running = [target for target in found if target.run.phase is Phase.RUNNING]
+    if not running:
+        if all(target.run.phase is Phase.PENDING for target in found):
+            return Rejection("job-pending", f"job {request.job_id} has not started; nobody heard")
+        return Rejection("job-ended", f"job {request.job_id} has ended; nobody heard")
+    if len(running) > SIGNALS_MAX:
+        return Rejection(
+            "limit-exceeded",
+            f"signals-max is {SIGNALS_MAX}, and this needs {len(running)}; nobody heard",
+        )
+    events = tuple(
+        RunSignalled(
+            target.job_id,
+            target.run.number,
+            target.run.attempt,
+            request.signal,
+            request.batch_only,
+        )
+        for target in running
+    )
+    return Decision(events, Done())
+
+
+@command(RequeueJob, permission=Permission.USER, divisible=True)
+def decide_requeue_job(state: State, request: RequeueJob, context: Context) -> Decision | Rejection:
+    """Put jobs that run or have ended back into the queue."""
+    hold = Hold.REQUEUE if request.hold else Hold.NONE
+
+    def change(target: Target) -> list[Event] | Rejection | None:
+        job_id, job, run = target.job_id, target.job, target.run
+        if run.phase is Phase.PENDING:
+            return Rejection("job-pending", f"job {job_id} has not started; nothing was changed")
+        if not job.spec.batch or not job.spec.requeue:
+            what = "does not ask to be requeued" if job.spec.batch else "is no batch job"
+            return Rejection("wrong-state", f"job {job_id} {what}; nothing was changed")
+        if run.number + 1 >= RUNS_MAX:
+            return Rejection(
+                "limit-exceeded",
+                f"runs-max is {RUNS_MAX}, and this needs {run.number + 2}; nothing was changed",
+            )
+        if run.phase is Phase.ENDED:
+            return [JobRequeued(job_id, run.number + 1, hold)]
+        if run.phase is Phase.RUNNING:
+            return [RunStopped(job_id, run.number, JobState.REQUEUED, Reason.NONE, True, hold)]
+        return None
+
+    return _change(state, context, request.job_id, request.tasks, change)
+
+
+@command(QueryJobs, permission=Permission.USER, reads=True)
+def decide_query_jobs(state: State, request: QueryJobs, context: Context) -> Decision | Rejection:
+    """Show a slice of the queue."""
+    if not 1 <= request.limit <= PAGE_ROWS_MAX:
+        return Rejection(
+            "invalid-value", f"a page of {request.limit} rows is not from 1 to {PAGE_ROWS_MAX}"
+        )
+    page: Answer = job_page(state, request.filter, after=request.after, limit=request.limit)
+    return Decision((), page)

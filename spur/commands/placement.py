@@ -1,0 +1,236 @@
+"""Placement: which starts of a plan still hold on the present state.
+
+The scheduler plans on a state that it followed; meanwhile jobs were cancelled and nodes lost.
+Each placement is judged by itself and those that hold are taken, so a plan is never wasted and
+resources are never given twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spur.commands.decide import Context, Decision, command
+from spur.commands.permissions import Permission
+from spur.events.declare import Event
+from spur.events.jobs import JobTasksSplit
+from spur.events.runs import JobStarted, PlacementDecision, RefusedNodes
+from spur.projections.jobs import JobRow, next_job_id
+from spur.projections.nodes import block_of, is_usable
+from spur.projections.partitions import PartitionRow
+from spur.projections.runrows import RunRow
+from spur.projections.state import State
+from spur.values.arrays import TaskSet
+from spur.values.config import NodeBlock, PartitionState
+from spur.values.errors import Rejection
+from spur.values.hostlist import parse_hostlist
+from spur.values.ids import JobId, NodeName, PartitionName
+from spur.values.states import Hold, Phase
+from spur.values.tres import NodeShare
+from spur.wire.runs import PlaceJobs, Placement, PlacementsJudged, RefusedPlacement
+
+__all__ = ["PLACEMENTS_PER_PART_MAX", "held_beyond"]
+
+PLACEMENTS_PER_PART_MAX = 300
+"""Starts of one part: each may split a task off and start it, which changes five rows."""
+
+REFUSALS_TOLD_MAX = 8
+"""Refusals that an answer tells, which has to stay small."""
+
+
+@dataclass(slots=True)
+class _Draft:
+    """The state as it will be after the placements accepted so far in this entry."""
+
+    state: State
+    next_id: JobId
+    started: set[JobId] = field(default_factory=set)
+    left: dict[JobId, TaskSet] = field(default_factory=dict)
+    """Tasks of rows from which some were split off."""
+    used: dict[NodeName, tuple[int, int, int]] = field(default_factory=dict)
+    """CPUs, MiB and GPUs held by now, of nodes that were touched."""
+    running_tasks: dict[JobId, int] = field(default_factory=dict)
+    nodes_of: dict[PartitionName, frozenset[str]] = field(default_factory=dict)
+
+    def used_on(self, node: NodeName) -> tuple[int, int, int]:
+        """Return what is held on a node."""
+        known = self.used.get(node)
+        if known is not None:
+            return known
+        use = self.state.allocations.use(node)
+        return use.cpus, use.memory_mib, use.gpus
+
+    def nodes_in(self, name: PartitionName, partition: PartitionRow) -> frozenset[str]:
+        """Return the nodes of a partition."""
+        known = self.nodes_of.get(name)
+        if known is None:
+            known = self.nodes_of[name] = frozenset(parse_hostlist(partition.block.nodes))
+        return known
+
+    def tasks_of(self, job_id: JobId, job: JobRow) -> TaskSet | None:
+        """Return the tasks that a row still stands for."""
+        return self.left.get(job_id, job.tasks)
+
+    def running_of(self, array_id: JobId) -> int:
+        """Return how many tasks of an array run."""
+        known = self.running_tasks.get(array_id)
+        return self.state.allocations.running_tasks(array_id) if known is None else known
+
+
+@command(PlaceJobs, permission=Permission.CLUSTER, divisible=True)
+def decide_place_jobs(state: State, request: PlaceJobs, context: Context) -> Decision:
+    """Start what still holds; each part deals with the next placements of the plan."""
+    first = (context.part - 1) * PLACEMENTS_PER_PART_MAX
+    last = first + PLACEMENTS_PER_PART_MAX
+    draft = _Draft(state, next_job_id(state))
+    events: list[Event] = []
+    refusals: list[RefusedPlacement] = []
+    started = 0
+    for place, placement in enumerate(request.placements[first:last], first):
+        judged = _judge(draft, placement, context)
+        if isinstance(judged, Rejection):
+            refusals.append(RefusedPlacement(place, judged.code))
+        else:
+            _take(draft, placement, judged, request, events)
+            started += 1
+    answer = PlacementsJudged(started, len(refusals), tuple(refusals[:REFUSALS_TOLD_MAX]))
+    return Decision(tuple(events), answer, more=last < len(request.placements))
+
+
+def _judge(draft: _Draft, placement: Placement, context: Context) -> int | Rejection:
+    """Return the time limit in seconds, 0 for none, that a placement gives; or why it fails."""
+    state, job_id = draft.state, placement.job_id
+    run, job = state.runs.get(job_id), state.jobs.get(job_id)
+    if run is None or job is None:
+        return Rejection("unknown-job", f"there is no job {job_id}")
+    partition = state.partitions.get(placement.partition)
+    if partition is None or placement.partition not in job.spec.partitions:
+        return Rejection(
+            "unknown-partition", f"job {job_id} is in no partition {placement.partition!r}"
+        )
+    refused = _refuse_run(draft, placement, run, job, context) or _refuse_nodes(
+        draft, placement, job, partition
+    )
+    if refused is not None:
+        return refused
+    limit_s = job.spec.time_limit_s
+    if limit_s is None:
+        block = partition.block
+        limit_s = block.default_time_s if block.default_time_s is not None else block.max_time_s
+    return limit_s or 0
+
+
+def _refuse_run(
+    draft: _Draft, placement: Placement, run: RunRow, job: JobRow, context: Context
+) -> Rejection | None:
+    """Return why this run does not start now, wherever; or None."""
+    job_id, task = placement.job_id, placement.task
+    if run.phase is not Phase.PENDING or run.number != placement.run or job_id in draft.started:
+        return Rejection(
+            "wrong-state", f"job {job_id} is {run.phase.name}, run {run.number}: it does not start"
+        )
+    if run.hold is not Hold.NONE:
+        return Rejection("wrong-state", f"job {job_id} is held")
+    if job.spec.begin_ns > context.now_ns:
+        return Rejection("wrong-state", f"job {job_id} begins later")
+    tasks = draft.tasks_of(job_id, job)
+    if (task is None) != (tasks is None) or (tasks is not None and task not in tasks):
+        return Rejection("wrong-state", f"job {job_id} does not stand for task {task}")
+    array = draft.state.arrays.get(job.array_id)
+    if array is not None and array.throttle and draft.running_of(job.array_id) >= array.throttle:
+        return Rejection("wrong-state", f"array {job.array_id} runs {array.throttle} tasks already")
+    return None
+
+
+def _refuse_nodes(
+    draft: _Draft, placement: Placement, job: JobRow, partition: PartitionRow
+) -> Rejection | None:
+    """Return why these shares can't be given, or None."""
+    ask, shares = job.spec.ask, placement.shares
+    if partition.state not in (PartitionState.UP, PartitionState.DRAIN):
+        return _does_not_fit(f"partition {placement.partition!r} is {partition.state}")
+    if not ask.nodes_min <= len(shares) <= (ask.nodes_max or len(shares)):
+        return _does_not_fit(f"job {placement.job_id} does not ask for {len(shares)} nodes")
+    if len({share.node for share in shares}) != len(shares):
+        return _does_not_fit("a node is named twice")
+    members = draft.nodes_in(placement.partition, partition)
+    for share in shares:
+        node, block = share.node, block_of(draft.state, share.node)
+        if block is None or node not in members or not is_usable(draft.state, node):
+            return _does_not_fit(f"node {node!r} takes no jobs of {placement.partition!r}")
+        if not _fits(share, draft.used_on(node), block):
+            return _does_not_fit(f"what is asked of node {node!r} is not free there")
+    return None
+
+
+def _does_not_fit(text: str) -> Rejection:
+    return Rejection("does-not-fit", text)
+
+
+def _fits(share: NodeShare, used: tuple[int, int, int], block: NodeBlock) -> bool:
+    """Whether a share is sensible and free."""
+    cpus, memory_mib, gpus = used
+    return (
+        share.cpus >= 1
+        and share.memory_mib >= 0
+        and share.gpus >= 0
+        and cpus + share.cpus <= block.cpus
+        and memory_mib + share.memory_mib <= block.memory_mib
+        and not share.gpus & gpus
+        and not share.gpus >> block.gpus
+    )
+
+
+def _take(
+    draft: _Draft, placement: Placement, limit_s: int, request: PlaceJobs, events: list[Event]
+) -> None:
+    """Add the events of one start, and note in the draft what it takes."""
+    state, job_id = draft.state, placement.job_id
+    job, run = state.jobs[job_id], state.runs[job_id]
+    tasks = draft.tasks_of(job_id, job)
+    started = job_id
+    if tasks is not None and placement.task is not None and not tasks.is_single:
+        alone = TaskSet.single(placement.task)
+        started = draft.next_id
+        draft.next_id = JobId(started + 1)
+        draft.left[job_id] = tasks.without(alone)
+        events.append(JobTasksSplit(started, job_id, alone))
+    draft.started.add(started)
+    if job.array_id:
+        draft.running_tasks[job.array_id] = draft.running_of(job.array_id) + 1
+    for share in placement.shares:
+        cpus, memory_mib, gpus = draft.used_on(share.node)
+        draft.used[share.node] = (
+            cpus + share.cpus,
+            memory_mib + share.memory_mib,
+            gpus | share.gpus,
+        )
+    decision = PlacementDecision(
+        request.policy_digest,
+        request.based_on,
+        placement.factors,
+        tuple(RefusedNodes(refused.cause, refused.count) for refused in placement.refused),
+        placement.why_these,
+    )
+    events.append(
+        JobStarted(started, run.number, run.attempt + 1, placement.shares, limit_s, decision)
+    )
+
+
+def held_beyond(state: State, blocks: tuple[NodeBlock, ...]) -> Rejection | None:
+    """Return why these blocks can't become the nodes: one would have less than is held on it."""
+    configured = {name: block for block in blocks for name in parse_hostlist(block.names)}
+    for node in state.allocations.nodes():
+        use, block = state.allocations.use(node), configured.get(node)
+        if block is None:
+            return Rejection(
+                "wrong-state",
+                f"node {node!r} has running jobs and would be gone; nothing was changed",
+                "drain it first, and wait until its jobs have ended",
+            )
+        if use.cpus > block.cpus or use.memory_mib > block.memory_mib or use.gpus >> block.gpus:
+            return Rejection(
+                "wrong-state",
+                f"running jobs hold more of node {node!r} than it would have; nothing was changed",
+                "drain it first, and wait until its jobs have ended",
+            )
+    return None

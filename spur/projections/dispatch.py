@@ -1,0 +1,163 @@
+"""What agents must be told of runs, and which rows owe it.
+
+A running run owes a launch to each node that has not answered; a stopping one owes each node that
+may have it alive its death. Both are told again by a new leader: an agent acts once on an attempt.
+A signal is owed by no row; it is delivered at most once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from spur.events.runs import (
+    JobRelaunched,
+    JobStarted,
+    NodeCutOff,
+    RunEnded,
+    RunReported,
+    RunSignalled,
+    RunStopped,
+)
+from spur.projections.apply import At
+from spur.projections.react import Effect, effect, owes, reacts
+from spur.projections.runrows import FINAL
+from spur.values.arrays import TaskSet
+from spur.values.ids import JobId, NodeName
+from spur.values.jobspec import JobSpec
+from spur.values.states import JobState, NodeShareState, Phase
+from spur.values.tres import NodeShare
+
+if TYPE_CHECKING:
+    from spur.projections.state import State
+
+__all__ = ["KillRun", "LaunchRun", "SignalRun"]
+
+
+@effect(table="runs", cleared_by=(RunReported, NodeCutOff, RunStopped, JobRelaunched, RunEnded))
+class LaunchRun(Effect, frozen=True):
+    """Tell a node to launch its part of a run."""
+
+    node: NodeName
+    job_id: JobId
+    run: int
+    attempt: int
+    uid: int
+    gid: int
+    spec: JobSpec
+    array_id: JobId
+    tasks: TaskSet | None
+    attachments: bytes
+    """Packed: its own, or those of its array."""
+    shares: tuple[NodeShare, ...]
+    """Of all nodes; the first is where the script runs."""
+    limit_ns: int
+
+
+@effect(table="runs", cleared_by=(RunReported, NodeCutOff, RunEnded))
+class KillRun(Effect, frozen=True):
+    """Tell a node to end, or never to begin, its part of a run, and to report it."""
+
+    node: NodeName
+    job_id: JobId
+    run: int
+    attempt: int
+    state: JobState
+    """What the run will be recorded as; it decides which warning the processes get."""
+
+
+@effect(at_most_once=True)
+class SignalRun(Effect, frozen=True):
+    """Send a signal to a node's part of a run."""
+
+    node: NodeName
+    job_id: JobId
+    run: int
+    attempt: int
+    signal: int
+    batch_only: bool
+
+
+def _launches(state: State, job_id: JobId) -> Iterator[LaunchRun]:
+    run = state.runs.get(job_id)
+    if run is None or run.phase is not Phase.RUNNING or run.started is None:
+        return
+    job, started = state.jobs[job_id], run.started
+    holder = state.arrays[job.array_id] if job.array_id else job
+    for share, share_state in zip(started.shares, started.states, strict=True):
+        if share_state == NodeShareState.OWED:
+            yield LaunchRun(
+                job_id,
+                share.node,
+                job_id,
+                run.number,
+                run.attempt,
+                job.uid,
+                job.gid,
+                job.spec,
+                job.array_id,
+                job.tasks,
+                holder.attachments,
+                started.shares,
+                started.limit_ns,
+            )
+
+
+def _kills(state: State, job_id: JobId) -> Iterator[KillRun]:
+    run = state.runs.get(job_id)
+    if run is None or run.stop is None or run.started is None:
+        return
+    for share, share_state in zip(run.started.shares, run.started.states, strict=True):
+        if share_state not in FINAL:
+            yield KillRun(job_id, share.node, job_id, run.number, run.attempt, run.stop.state)
+
+
+@reacts(JobStarted)
+def launches_of_start(state: State, at: At, event: JobStarted) -> Iterator[LaunchRun]:
+    """Launch on every node."""
+    return _launches(state, event.job_id)
+
+
+@reacts(JobRelaunched)
+def launches_of_relaunch(state: State, at: At, event: JobRelaunched) -> Iterator[LaunchRun]:
+    """Launch the new attempt on every node."""
+    return _launches(state, event.job_id)
+
+
+@reacts(RunStopped)
+def kills_of_stop(state: State, at: At, event: RunStopped) -> Iterator[KillRun]:
+    """Kill wherever it may live."""
+    return _kills(state, event.job_id)
+
+
+@reacts(RunSignalled)
+def signals(state: State, at: At, event: RunSignalled) -> Iterator[SignalRun]:
+    """Send the signal to every node, or to the batch script's alone."""
+    run = state.runs.get(event.job_id)
+    if run is None or run.phase is not Phase.RUNNING or run.started is None:
+        return
+    shares = run.started.shares[:1] if event.batch_only else run.started.shares
+    for share in shares:
+        yield SignalRun(
+            None,
+            share.node,
+            event.job_id,
+            event.run,
+            event.attempt,
+            event.signal,
+            event.batch_only,
+        )
+
+
+@owes(LaunchRun)
+def launches_owed(state: State) -> Iterator[LaunchRun]:
+    """Yield every launch that a node has not answered, by job."""
+    for job_id in state.allocations.jobs():
+        yield from _launches(state, job_id)
+
+
+@owes(KillRun)
+def kills_owed(state: State) -> Iterator[KillRun]:
+    """Yield every death that is owed, by job."""
+    for job_id in state.allocations.jobs():
+        yield from _kills(state, job_id)

@@ -1,0 +1,196 @@
+"""The queue as rows for people and programs, encoded once per change and served in slices.
+
+The encoded rows are a cache that the tables of jobs and runs keep as an index: a change of a row
+forgets what was made of it. A page is made of bytes that are there already (LOG-CONTRACT 8.2), and
+looks at a bounded number of rows, so that no query holds the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from spur.projections.jobs import GroupKey
+from spur.projections.runrows import RunRow
+from spur.values.ids import JobId
+from spur.values.states import HOLD_REASONS, Hold, JobState, Phase, Reason
+from spur.wire.jobs import GroupReasonView, JobFilter, JobPage, JobView
+
+if TYPE_CHECKING:
+    from spur.projections.state import State
+
+__all__ = [
+    "PAGE_ROWS_MAX",
+    "PAGE_SCAN_MAX",
+    "EncodedViews",
+    "candidate_jobs",
+    "is_wanted",
+    "job_page",
+    "job_view",
+    "shown_state",
+]
+
+PAGE_ROWS_MAX = 1_000
+"""Rows of one page."""
+
+PAGE_SCAN_MAX = 10_000
+"""Rows that one page may look at."""
+
+_ENCODE = msgspec.msgpack.Encoder().encode
+
+
+class EncodedViews:
+    """Encoded rows by job: forgotten at each change of the job or its run."""
+
+    def __init__(self) -> None:
+        self.rows: dict[JobId, bytes] = {}
+
+    def change(self, key: JobId, old: Any, new: Any) -> None:
+        """Forget what was made of the row."""
+        self.rows.pop(key, None)
+
+    def fill(self, rows: Mapping[JobId, Any]) -> None:
+        """Follow every row of a table at once: nothing is encoded before someone asks."""
+
+    def fresh(self) -> EncodedViews:
+        """Return an empty index."""
+        return EncodedViews()
+
+    def contents(self) -> object:
+        """Return nothing: a cache is judged by the invariant that compares it with its rows."""
+        return None
+
+
+def shown_state(run: RunRow) -> JobState:
+    """Return the state that a job is shown in."""
+    if run.phase is Phase.PENDING:
+        return JobState.PENDING
+    if run.phase is Phase.RUNNING:
+        return JobState.RUNNING
+    if run.stop is not None:
+        return run.stop.state
+    return JobState.COMPLETED if run.end is None else run.end.state
+
+
+def _shown_reason(run: RunRow) -> Reason:
+    if run.end is not None:
+        return run.end.reason
+    if run.stop is not None:
+        return run.stop.reason
+    if run.hold is not Hold.NONE:
+        return HOLD_REASONS[run.hold]
+    return run.reason
+
+
+def job_view(state: State, job_id: JobId) -> JobView:
+    """Return the row of a job that is in the state."""
+    job, run = state.jobs[job_id], state.runs[job_id]
+    started = run.started
+    end_ns = 0
+    if run.end is not None:
+        end_ns = run.end.end_ns
+    elif run.stop is not None:
+        end_ns = run.stop.time_ns
+    exit_code = signal = 0
+    if run.end is not None:
+        exit_code, signal = run.end.exit_code, run.end.signal
+    elif started is not None:
+        exit_code, signal = started.exit_code, started.signal
+    pending = run.phase is Phase.PENDING
+    return JobView(
+        job_id,
+        job.array_id,
+        job.tasks,
+        state.arrays[job.array_id].throttle if job.array_id else 0,
+        job.het_id,
+        job.het_offset,
+        job.uid,
+        job.gid,
+        job.spec,
+        run.number,
+        shown_state(run),
+        run.phase is Phase.STOPPING,
+        _shown_reason(run),
+        state.shared.shape(job.spec.ask) if pending else b"",
+        run.hold,
+        run.priority,
+        job.submit_ns,
+        run.since_ns,
+        0 if started is None else started.start_ns,
+        0 if started is None else started.limit_ns,
+        end_ns,
+        exit_code,
+        signal,
+        () if started is None else started.shares,
+    )
+
+
+def candidate_jobs(state: State, wanted: JobFilter, after: JobId) -> Iterator[JobId]:
+    """Yield the ids above one that a filter may name, in order, by the index with the fewest.
+
+    Some may not be in the state. The state must not change meanwhile.
+    """
+    if wanted.job_ids:
+        ids = set(wanted.job_ids)
+        for job_id in wanted.job_ids:
+            ids.update(state.array_jobs.jobs(job_id))
+        return iter(sorted(job_id for job_id in ids if job_id > after))
+    if wanted.nodes:
+        on_nodes = {job_id for node in wanted.nodes for job_id in state.allocations.use(node).jobs}
+        return iter(sorted(job_id for job_id in on_nodes if job_id > after))
+    if len(wanted.uids) == 1:
+        return state.jobs_of_user.after(wanted.uids[0], after)
+    return state.job_ids.after(after)
+
+
+def is_wanted(state: State, wanted: JobFilter, job_id: JobId) -> bool:
+    """Whether a job is in the state and meets every condition of a filter."""
+    job, run = state.jobs.get(job_id), state.runs.get(job_id)
+    if job is None or run is None:
+        return False
+    spec = job.spec
+    return (
+        (not wanted.uids or job.uid in wanted.uids)
+        and (not wanted.states or shown_state(run) in wanted.states)
+        and (not wanted.partitions or any(p in wanted.partitions for p in spec.partitions))
+        and (not wanted.accounts or spec.account in wanted.accounts)
+        and (not wanted.qos or spec.qos in wanted.qos)
+        and (not wanted.names or spec.name in wanted.names)
+        and (
+            not wanted.nodes
+            or any(job_id in state.allocations.use(node).jobs for node in wanted.nodes)
+        )
+    )
+
+
+def job_page(state: State, wanted: JobFilter, *, after: JobId, limit: int) -> JobPage:
+    """Return a slice of the queue."""
+    encoded = state.encoded_views.rows
+    rows: list[msgspec.Raw] = []
+    groups: set[GroupKey] = set()
+    looked_at = 0
+    following: JobId | None = None
+    for job_id in candidate_jobs(state, wanted, after):
+        if len(rows) == limit or looked_at == PAGE_SCAN_MAX:
+            break
+        looked_at += 1
+        following = job_id
+        if not is_wanted(state, wanted, job_id):
+            continue
+        row = encoded.get(job_id)
+        if row is None:
+            row = encoded[job_id] = _ENCODE(job_view(state, job_id))
+        rows.append(msgspec.Raw(row))
+        if state.runs[job_id].phase is Phase.PENDING:
+            spec = state.jobs[job_id].spec
+            groups.add((spec.partitions[0], state.shared.shape(spec.ask)))
+    else:
+        following = None
+    return JobPage(tuple(rows), following, _reasons(state, groups))
+
+
+def _reasons(state: State, groups: set[GroupKey]) -> tuple[GroupReasonView, ...]:
+    found = ((key, state.reasons.get(key)) for key in sorted(groups))
+    return tuple(GroupReasonView(*key, row.reason) for key, row in found if row is not None)

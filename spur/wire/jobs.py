@@ -1,0 +1,231 @@
+"""Requests about jobs, and jobs as rows."""
+
+from __future__ import annotations
+
+import msgspec
+
+from spur.values.arrays import TaskSet
+from spur.values.ids import JobId, NodeName, PartitionName
+from spur.values.jobspec import JobSpec
+from spur.values.states import Hold, JobState, Reason
+from spur.values.tres import NodeShare
+from spur.wire.declare import Answer, Attachment, Request, answer, request
+
+__all__ = [
+    "CancelJob",
+    "CancelJobs",
+    "GroupReasonView",
+    "HoldJob",
+    "JobAccepted",
+    "JobChanges",
+    "JobFilter",
+    "JobPage",
+    "JobView",
+    "Part",
+    "QueryJobs",
+    "ReleaseJob",
+    "RequeueJob",
+    "SignalJob",
+    "SubmitJob",
+    "UpdateJob",
+    "decode_job_view",
+]
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """Base of every struct inside a request or an answer."""
+
+
+@request
+class SubmitJob(Request, frozen=True, tag="job.submit"):
+    """Accept a job; answered with `JobAccepted`."""
+
+    spec: JobSpec
+    tasks: TaskSet | None
+    """The tasks of an array; None for a job that is no array."""
+    throttle: int
+    """At most this many tasks run at a time; 0 is no limit."""
+    hold: bool
+    priority: int | None
+    """Fixed, which takes an operator; None leaves it to the scheduler."""
+    attachments: tuple[Attachment, ...]
+    """script, environment, text: each at most once; a batch job has a script."""
+
+
+@answer
+class JobAccepted(Answer, frozen=True, tag="job.accepted"):
+    """The job was submitted and will have a record whatever happens."""
+
+    job_id: JobId
+
+
+@request
+class HoldJob(Request, frozen=True, tag="job.hold"):
+    """Keep a job, an array or tasks of an array from starting."""
+
+    job_id: JobId
+    tasks: TaskSet | None
+    """Which tasks of array `job_id`; None for all that the id names."""
+    hold: Hold
+    """USER or ADMIN; ADMIN takes an operator."""
+
+
+@request
+class ReleaseJob(Request, frozen=True, tag="job.release"):
+    """Lift the hold of a job, an array or tasks of an array."""
+
+    job_id: JobId
+    tasks: TaskSet | None
+
+
+class JobChanges(Part, frozen=True):
+    """New values; None leaves one as it is."""
+
+    name: str | None = None
+    partitions: tuple[PartitionName, ...] | None = None
+    account: str | None = None
+    qos: str | None = None
+    time_limit_s: int | None = None
+    begin_ns: int | None = None
+    nice: int | None = None
+    requeue: bool | None = None
+    priority: int | None = None
+    """Fixed, which takes an operator; -1 gives it back to the scheduler."""
+
+
+@request
+class UpdateJob(Request, frozen=True, tag="job.update"):
+    """Change what a job asks for."""
+
+    job_id: JobId
+    tasks: TaskSet | None
+    changes: JobChanges
+
+
+@request
+class CancelJob(Request, frozen=True, tag="job.cancel"):
+    """End a job, an array or tasks of an array, whether they wait or run."""
+
+    job_id: JobId
+    tasks: TaskSet | None
+
+
+class JobFilter(Part, frozen=True):
+    """Which jobs: all conditions hold; an empty one always does."""
+
+    job_ids: tuple[JobId, ...] = ()
+    """Raw ids, and ids of arrays, which name all of their jobs."""
+    uids: tuple[int, ...] = ()
+    partitions: tuple[PartitionName, ...] = ()
+    accounts: tuple[str, ...] = ()
+    qos: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    states: tuple[JobState, ...] = ()
+    nodes: tuple[NodeName, ...] = ()
+    """It holds something on one of these now."""
+
+
+@request
+class CancelJobs(Request, frozen=True, tag="jobs.cancel"):
+    """End all jobs that a filter names and the caller may cancel. Done in parts."""
+
+    filter: JobFilter
+
+
+@request
+class SignalJob(Request, frozen=True, tag="job.signal"):
+    """Send a signal to what runs of a job. Delivered at most once: nobody sends it again."""
+
+    job_id: JobId
+    tasks: TaskSet | None
+    signal: int
+    batch_only: bool
+    """To the batch script alone."""
+
+
+@request
+class RequeueJob(Request, frozen=True, tag="job.requeue"):
+    """Put a job that runs or has ended back into the queue."""
+
+    job_id: JobId
+    tasks: TaskSet | None
+    hold: bool
+    """Whether it then waits to be released."""
+
+
+@request
+class QueryJobs(Request, frozen=True, tag="jobs.query"):
+    """Return a slice of the jobs in order of their ids."""
+
+    filter: JobFilter
+    after: JobId
+    """The slice begins above this id; 0 for the first."""
+    limit: int
+    """Rows at most, from 1 to 1000; there may be fewer although more follow."""
+
+
+class JobView(Part, frozen=True):
+    """One row of the queue: a job, or the tasks of an array that have all in common."""
+
+    job_id: JobId
+    array_id: JobId
+    """0 for a job that is no array."""
+    tasks: TaskSet | None
+    throttle: int
+    het_id: JobId
+    het_offset: int
+    uid: int
+    gid: int
+    spec: JobSpec
+    run: int
+    """How often it was put back into the queue."""
+    state: JobState
+    completing: bool
+    """Whether nodes have still to report it dead."""
+    reason: Reason
+    """NONE for a pending job: look for the reason of its group."""
+    shape: bytes
+    """With the first partition, the group that a pending job belongs to; empty otherwise."""
+    hold: Hold
+    priority: int | None
+    submit_ns: int
+    since_ns: int
+    """Since when this run waits, or waited."""
+    start_ns: int
+    """0 when it has not started."""
+    limit_ns: int
+    """When its time limit is reached; 0 is never, or not started."""
+    end_ns: int
+    """0 when it has not ended."""
+    exit_code: int
+    signal: int
+    shares: tuple[NodeShare, ...]
+    """What it holds or held on each node, the batch host first."""
+
+
+class GroupReasonView(Part, frozen=True):
+    """Why the pending jobs of one partition and one shape wait."""
+
+    partition: PartitionName
+    shape: bytes
+    reason: Reason
+
+
+@answer
+class JobPage(Answer, frozen=True, tag="jobs.page"):
+    """A slice of the queue."""
+
+    rows: tuple[msgspec.Raw, ...]
+    """Each a `JobView`: see `decode_job_view`."""
+    next: JobId | None
+    """What to ask the next slice `after`; None when this was the last."""
+    reasons: tuple[GroupReasonView, ...]
+    """Of the groups of the pending jobs among the rows."""
+
+
+_DECODER = msgspec.msgpack.Decoder(JobView)
+
+
+def decode_job_view(row: msgspec.Raw) -> JobView:
+    """Read one row of a page."""
+    return _DECODER.decode(row)
