@@ -13,21 +13,24 @@ that each effect is owed by a row, and it keeps the entries, so that a story end
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from spur.commands.decide import COMMANDS, Context, Decision, decide
 from spur.events.codec import encode_envelope
 from spur.events.declare import Event
 from spur.events.envelope import Actor, AttachmentRef, Entry, EntryKind, RequestMark
-from spur.projections.apply import Applied, apply
+from spur.projections.apply import Applied, ApplyFailed, apply
 from spur.projections.invariants import check_invariants
 from spur.projections.react import EFFECTS, Effect, resume
 from spur.projections.requests import StoredAnswer, lookup, next_part
 from spur.projections.state import State, new_state
 from spur.projections.undo import forget_undo
+from spur.testing.seal import sealed
 from spur.values.config import ConfigFile
 from spur.values.errors import InvariantBroken, Rejection
 from spur.values.ids import HostId
+from spur.values.limits import LimitExceeded
 from spur.wire.cluster import AddHost, HostAdded, Reconfigure
 from spur.wire.declare import Answer, Request
 from spur.wire.registry import decode_answer, encode_answer, encode_request
@@ -39,6 +42,7 @@ __all__ = [
     "SMALL_CONFIG",
     "Cluster",
     "actor",
+    "check_effects",
     "newborn",
     "replay",
 ]
@@ -99,13 +103,34 @@ def replay(entries: Iterable[Entry]) -> State:
     return state
 
 
+def check_effects(before: Sequence[Effect], applied: Applied, after: Sequence[Effect]) -> None:
+    """Compare what rows owed before and after an entry with what was released and recorded.
+
+    Raises: InvariantBroken when an effect is released that no row owes, when a row owes one that
+    was not released, or when a debt vanished without one of the events that clear it.
+    """
+    for effect in applied.effects:
+        if EFFECTS[type(effect)].table and effect not in after:
+            raise InvariantBroken(f"{effect} was released, and no row owes it")
+    for effect in after:
+        if effect not in before and effect not in applied.effects:
+            raise InvariantBroken(f"{effect} is owed from now on, and was not released")
+    kinds = {type(event) for event in applied.events}
+    for effect in before:
+        if effect not in after and kinds.isdisjoint(EFFECTS[type(effect)].cleared_by):
+            raise InvariantBroken(f"{effect} is not owed any more, and no event cleared it")
+
+
 class Cluster:
     """A state, the entries that made it, and a clock that moves by hand."""
 
-    def __init__(self, *, checked: bool = True, commits: bool = True) -> None:
+    def __init__(
+        self, *, checked: bool = True, commits: bool = True, is_sealed: bool = False
+    ) -> None:
         """Begin with the membership of genesis.
 
-        `checked` off leaves the invariants alone, for stories of thousands of entries.
+        `checked` off leaves the invariants alone, for stories of thousands of entries. With
+        `is_sealed`, deciding and applying happen under the seal of `seal.py`.
         """
         self.state = newborn()
         self.now_ns = BIRTH_NS
@@ -113,6 +138,10 @@ class Cluster:
         self.effects: list[Effect] = []
         """Every effect released so far."""
         self._checked = checked
+        self._seal: Callable[[], AbstractContextManager[None]] = (
+            sealed if is_sealed else nullcontext
+        )
+        self._owed: list[Effect] = []
         self._commits = commits
         self._asked = 0
         self.append(EntryKind.MEMBERSHIP, b"members at birth")
@@ -122,22 +151,18 @@ class Cluster:
         """Append an entry as it is, and apply it."""
         state = self.state
         entry = Entry(state.index + 1, term or max(state.term, 1), kind, body)
-        applied = apply(state, entry)
+        with self._seal():
+            applied = apply(state, entry)
         self.entries.append(entry)
         if self._commits:
             forget_undo(state, entry.index)
         if self._checked:
             check_invariants(state)
-            self._check_owed(applied.effects)
+            owed = resume(state)
+            check_effects(self._owed, applied, owed)
+            self._owed = owed
         self.effects.extend(applied.effects)
         return applied
-
-    def _check_owed(self, effects: Sequence[Effect]) -> None:
-        """An effect exists only if a row owes it, or if it is done at most once."""
-        owed = resume(self.state)
-        for effect in effects:
-            if EFFECTS[type(effect)].table and effect not in owed:
-                raise InvariantBroken(f"{effect} was released, and no row owes it")
 
     def stamp(self) -> int:
         """Return the stamp of the next entry; time moves by a microsecond."""
@@ -181,7 +206,8 @@ class Cluster:
                 attachments=_references(request),
                 part=part,
             )
-            decision = decide(state, request, context)
+            with self._seal():
+                decision = decide(state, request, context)
             if isinstance(decision, Rejection):
                 return decision
             if not decision.events and not decision.more and part == 1:
@@ -195,23 +221,34 @@ class Cluster:
                 part=part,
                 parts=0 if decision.more else part,
             )
-            self._append_decision(request, decision, context, mark)
+            refused = self._append_decision(request, decision, context, mark)
+            if refused is not None:
+                return refused
             if not decision.more:
                 return decision.answer
 
     def _append_decision(
         self, request: Request, decision: Decision, context: Context, mark: RequestMark
-    ) -> None:
-        body = encode_envelope(
-            time_ns=context.now_ns,
-            command=COMMANDS[type(request)].name,
-            request=mark,
-            actor=context.actor,
-            events=decision.events,
-            attachments=context.attachments,
-            cluster_version=self.state.cluster[1].version,
-        )
-        self.append(EntryKind.EVENTS, body)
+    ) -> Rejection | None:
+        """Append what a request came to; None when it is in the log."""
+        try:
+            body = encode_envelope(
+                time_ns=context.now_ns,
+                command=COMMANDS[type(request)].name,
+                request=mark,
+                actor=context.actor,
+                events=decision.events,
+                attachments=context.attachments,
+                cluster_version=self.state.cluster[1].version,
+            )
+            self.append(EntryKind.EVENTS, body)
+        except LimitExceeded as error:
+            return Rejection("limit-exceeded", f"{error}; nothing was changed")
+        except ApplyFailed as error:
+            if error.limit is None:
+                raise
+            return Rejection("limit-exceeded", f"{error.limit}; nothing was changed")
+        return None
 
     def record(
         self,
