@@ -22,6 +22,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from spur.consensus.boxes import HardState
 from spur.consensus.disk import Disk, File
 from spur.consensus.faults import (
     AlreadyCreated,
@@ -31,7 +32,6 @@ from spur.consensus.faults import (
     WalLost,
 )
 from spur.consensus.genesis import GENESIS_FILE, Genesis, genesis_entry, store_genesis
-from spur.consensus.hardstate import HardState
 from spur.consensus.records import (
     COPY,
     RESTART,
@@ -128,7 +128,7 @@ class Wal:
         self._size = 0
         self._seed = 0
         self._group = 1
-        self._hard = HardState()
+        self._hard = HardState(0, 0)
         self._commit = 0
         self._next = 1
 
@@ -387,7 +387,7 @@ class _Reader:
         """Segments whose entries a later one copied."""
         self.spares: list[str] = []
         self.spare_number = 0
-        self.hard = HardState()
+        self.hard = HardState(0, 0)
         self.commit = 0
         self.first = 1
         self.entries: list[Entry] = []
