@@ -22,7 +22,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from spur.consensus.boxes import HardState
 from spur.consensus.disk import Disk, File
 from spur.consensus.faults import (
     AlreadyCreated,
@@ -32,6 +31,7 @@ from spur.consensus.faults import (
     WalLost,
 )
 from spur.consensus.genesis import GENESIS_FILE, Genesis, genesis_entry, store_genesis
+from spur.consensus.hardstate import HardState
 from spur.consensus.records import (
     COPY,
     RESTART,

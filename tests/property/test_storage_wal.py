@@ -14,9 +14,9 @@ from random import Random
 
 import pytest
 
-from spur.consensus.boxes import HardState
 from spur.consensus.faults import DiskFault, StorageDamaged
 from spur.consensus.genesis import genesis_entry, load_genesis
+from spur.consensus.hardstate import HardState
 from spur.consensus.records import SECTOR
 from spur.consensus.wal import Recovered, Wal
 from spur.events.envelope import Entry

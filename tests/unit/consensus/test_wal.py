@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from spur.consensus.boxes import HardState
 from spur.consensus.disk import Disk
 from spur.consensus.faults import (
     AlreadyCreated,
@@ -20,6 +19,7 @@ from spur.consensus.faults import (
     WalLost,
 )
 from spur.consensus.genesis import genesis_entry, load_genesis
+from spur.consensus.hardstate import HardState
 from spur.consensus.wal import Recovered, Wal, read_identity, require_reach
 from spur.testing.disk import Operation, SimDisk
 from spur.testing.storage import GENESIS, IDENTITY, make_entries, make_entry
