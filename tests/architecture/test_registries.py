@@ -49,6 +49,16 @@ def called_names(trees: Iterator[ast.Module]) -> set[str]:
     return called
 
 
+def literals(trees: Iterator[ast.Module]) -> set[str]:
+    """Return every string constant."""
+    found = set()
+    for tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+    return found
+
+
 def test_every_event_is_applied() -> None:
     """Someone declares an event and forgets what it does to the state."""
     missing = [name for name, row in EVENTS.items() if not row.flags and row.cls not in APPLIERS]
@@ -109,6 +119,12 @@ def test_every_effect_is_owed_or_done_at_most_once() -> None:
     unowed = [cls.__name__ for cls, row in EFFECTS.items() if row.table and cls not in OWERS]
     assert unowed == []
     assert [cls.__name__ for cls in OWERS if not EFFECTS[cls].table] == []
+
+
+def test_every_error_code_is_used() -> None:
+    """Someone removes the last place that answers with a code and leaves its row."""
+    used = literals(product_files("spur/values/errors.py"))
+    assert [code for code in ERROR_CODES if code not in used] == []
 
 
 def test_every_rejection_has_a_declared_code() -> None:
