@@ -139,8 +139,10 @@ run_nodes = Table(
     Column("cpus", Integer, nullable=False),
     Column("memory_mib", BigInteger, nullable=False),
     Column("gpus", LargeBinary(8), nullable=False),
+    Column("last_seen_ns", BigInteger, nullable=True),
     PrimaryKeyConstraint("job_id", "run", "node"),
     ForeignKeyConstraint(["job_id", "run"], ["runs.job_id", "runs.run"], ondelete="CASCADE"),
     Index(None, "node"),
 )
-"""What a run held on each node; position 0 is where its batch script ran."""
+"""What a run held on each node; position 0 is where its batch script ran. `last_seen_ns` is null
+unless the node was cut off: up to then it is billed."""

@@ -15,7 +15,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Column, Connection, Integer, MetaData, create_engine, inspect, text
 from sqlalchemy.exc import IntegrityError
 
-from spur.store.tables import METADATA
+from spur.store.tables import METADATA, job_gres, jobs
+from spur.values.jobspec import JobSpec, ResourceAsk
+from spur.values.tres import GresAsk
 
 
 @pytest.fixture
@@ -112,3 +114,11 @@ def test_run_belongs_to_a_job(connection: Connection) -> None:
     )
     with pytest.raises(IntegrityError, match="FOREIGN KEY"):
         connection.execute(text(insert))
+
+
+def test_every_field_of_a_job_spec_has_its_column() -> None:
+    """Someone adds an option to jobs: accounting shall be able to show it."""
+    wanted = {*JobSpec.__struct_fields__, *ResourceAsk.__struct_fields__} - {"ask", "gres"}
+    assert wanted - {column.name for column in jobs.columns} == set()
+    wanted = set(GresAsk.__struct_fields__)
+    assert wanted - {column.name for column in job_gres.columns} == set()

@@ -123,6 +123,7 @@ def create_runs() -> None:
         sa.Column("cpus", sa.Integer(), nullable=False),
         sa.Column("memory_mib", sa.BigInteger(), nullable=False),
         sa.Column("gpus", sa.LargeBinary(length=8), nullable=False),
+        sa.Column("last_seen_ns", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("job_id", "run", "node", name=op.f("pk_run_nodes")),
         sa.ForeignKeyConstraint(
             ["job_id", "run"],
