@@ -65,6 +65,9 @@ class CommandType:
     """It never makes an event: any replica may answer it behind a barrier."""
     needs_room: bool
     """It adds to what is kept: refused while the disk is low (LOG-CONTRACT 5.9)."""
+    remembered: bool
+    """A repetition is recognised by the request's id; off for what carries a number of its own,
+    as agents' reports do (LOG-CONTRACT 7.6): the shell logs those without their id."""
     judge: Callable[[State, Any, Context], Decision | Rejection]
 
 
@@ -80,6 +83,7 @@ def command(
     divisible: bool = False,
     reads: bool = False,
     needs_room: bool = False,
+    remembered: bool = True,
 ) -> Callable[[J], J]:
     """Register what judges a class of requests."""
 
@@ -93,6 +97,7 @@ def command(
             divisible=divisible,
             reads=reads,
             needs_room=needs_room,
+            remembered=remembered,
             judge=judge,
         )
         return judge

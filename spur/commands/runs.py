@@ -40,7 +40,7 @@ DEAD_PER_PART_MAX = 300
 """Runs that one part of a node's confirmed death deals with, five rows each."""
 
 
-@command(ReportRun, permission=Permission.AGENT)
+@command(ReportRun, permission=Permission.AGENT, remembered=False)
 def decide_report_run(state: State, request: ReportRun, context: Context) -> Decision | Rejection:
     """Take a node's report: done, already, or void, which frees nothing."""
     refused = refuse_agent(state, context, request.node) or _refuse_report(request)

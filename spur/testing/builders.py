@@ -20,7 +20,7 @@ from spur.commands.decide import COMMANDS, Context, Decision, decide
 from spur.events.codec import encode_envelope
 from spur.events.declare import Event
 from spur.events.envelope import Actor, AttachmentRef, Entry, EntryKind, RequestMark
-from spur.projections.apply import Applied, ApplyFailed, apply
+from spur.projections.apply import Applied, ApplyFailed, apply, follow
 from spur.projections.invariants import check_invariants
 from spur.projections.react import EFFECTS, Effect, resume
 from spur.projections.requests import StoredAnswer, lookup, next_part
@@ -97,9 +97,7 @@ def newborn() -> State:
 def replay(entries: Iterable[Entry]) -> State:
     """Return the state that these entries make of a newborn one, all of them committed."""
     state = newborn()
-    for entry in entries:
-        apply(state, entry, effects=False)
-        forget_undo(state, entry.index)
+    follow(state, entries)
     return state
 
 
@@ -187,7 +185,9 @@ class Cluster:
         data = encode_request(request)
         digest = hashlib.sha256(data).digest()
         principal = f"uid:{actor.uid}"
-        if request_id is None:
+        if not COMMANDS[type(request)].remembered:
+            request_id = b""
+        elif request_id is None:
             self._asked += 1
             request_id = self._asked.to_bytes(16, "big")
         while True:

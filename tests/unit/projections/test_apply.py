@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from spur.events.cluster import HostRemoved
 from spur.events.codec import encode_envelope
+from spur.events.declare import EVENTS, Event, event
 from spur.events.envelope import Actor, Entry, EntryKind, RequestMark
-from spur.projections.apply import ApplyFailed, apply
+from spur.events.runs import RunSignalled
+from spur.projections.apply import ApplyFailed, At, apply, follow
 from spur.projections.digest import state_digest
+from spur.projections.react import Effect, reactions_to, reacts
 from spur.projections.requests import StoredAnswer, lookup
-from spur.projections.state import State, new_state
+from spur.projections.state import State
 from spur.projections.undo import forget_undo, undo_to
+from spur.testing.builders import Cluster, newborn
+from spur.values.ids import JobId
+from spur.wire.cluster import RemoveHost
 
 ACTOR = Actor(0, 0, 0, "cluster", "clock")
-
-
-def newborn() -> State:
-    """Return the state of a cluster without entries."""
-    return new_state(b"genesis", cluster_id=bytes(16), incarnation=1)
 
 
 def empty_command(index: int, request_id: bytes, time_ns: int) -> Entry:
@@ -64,3 +68,77 @@ def test_committed_entries_cannot_be_undone() -> None:
     with pytest.raises(ValueError, match="1 to 2"):
         undo_to(state, 0)
     assert state.index == 2
+
+
+def test_following_gives_the_same_state_as_applying() -> None:
+    """A follower reads what the leader applied for trial: no difference but the means to undo."""
+    cluster = Cluster(commits=False)
+    cluster.configure()
+    cluster.add_host("login1", "login")
+    state = newborn()
+    follow(state, cluster.entries)
+    assert (state_digest(state), state.chain, state.time_ns, state.index, state.term) == (
+        state_digest(cluster.state),
+        cluster.state.chain,
+        cluster.state.time_ns,
+        cluster.state.index,
+        cluster.state.term,
+    )
+    assert len(state.undo) == 0
+    with pytest.raises(ValueError, match="entries from 1 on are not committed"):
+        follow(cluster.state, [])
+
+
+def test_following_stops_at_an_entry_that_fails() -> None:
+    """A committed entry that cannot be applied is named; the replica stops there."""
+    cluster = Cluster()
+    cluster.configure()
+    state = newborn()
+    follow(state, cluster.entries)
+    with pytest.raises(ApplyFailed, match="entry 1 cannot be applied: the state is at 2"):
+        follow(state, cluster.entries)
+    with pytest.raises(ApplyFailed, match="no such kind of entry: 7"):
+        follow(state, [Entry(3, 1, 7, b"")])
+
+
+def test_a_failing_reaction_undoes_the_entry() -> None:
+    """A reaction has a fault: the request is refused, and the state is as it was."""
+
+    @reacts(HostRemoved)
+    def fail(state: State, at: At, event: HostRemoved) -> Iterator[Effect]:
+        raise RuntimeError("a planted fault")
+        yield
+
+    try:
+        cluster = Cluster()
+        cluster.add_host("login1", "login")
+        before = state_digest(cluster.state)
+        with pytest.raises(ApplyFailed, match="a planted fault"):
+            cluster.ask(RemoveHost("login1"))
+        assert state_digest(cluster.state) == before
+    finally:
+        reactions = reactions_to(HostRemoved)
+        assert reactions is not None
+        reactions.remove(fail)
+
+
+def test_an_event_without_an_arm_stops() -> None:
+    """Someone declared an event and forgot its arm; nothing is skipped."""
+
+    class Forgotten(Event, frozen=True):
+        """An event of this test."""
+
+    event("test.forgotten")(Forgotten)
+    try:
+        with pytest.raises(ApplyFailed, match="Forgotten has no arm"):
+            Cluster().record(Forgotten())
+    finally:
+        del EVENTS["test.forgotten"]
+
+
+def test_an_ignorable_event_touches_nothing() -> None:
+    """A signal is in the log for those who ask, and in no row."""
+    cluster = Cluster()
+    before = state_digest(cluster.state)
+    cluster.record(RunSignalled(JobId(1), 0, 1, 9, False))
+    assert state_digest(cluster.state) == before
