@@ -14,7 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Figure", "describe_machine", "percentile", "print_figures", "sync_time_us"]
+__all__ = [
+    "Figure",
+    "describe_machine",
+    "file_system",
+    "percentile",
+    "print_figures",
+    "sync_time_us",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,11 +58,12 @@ def describe_machine(directory: Path) -> str:
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     return (
         f"{os.cpu_count()} cores of {processor}, {memory_gib:.0f} GiB, "
-        f"Linux {platform.release()}, {_file_system(directory)}, Python {platform.python_version()}"
+        f"Linux {platform.release()}, {file_system(directory)}, Python {platform.python_version()}"
     )
 
 
-def _file_system(directory: Path) -> str:
+def file_system(directory: Path) -> str:
+    """Return the kind of file system that holds `directory`."""
     best, kind = "", "unknown file system"
     for line in Path("/proc/mounts").read_text().splitlines():
         _, mount, fs_type = line.split()[:3]

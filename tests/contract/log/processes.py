@@ -57,14 +57,14 @@ class ProcessCluster:
         *,
         patience_s: float,
         environment: dict[str, str] | None = None,
-        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.nodes: Sequence[int] = ()
         self.patience_s = patience_s
         self._directory = directory
         self._command = command
         self._environment = {**os.environ, **(environment or {})}
-        self._tls = tls
+        self.tls: ssl.SSLContext | None = None
+        """How the edges are reached; None without TLS."""
         self._log_ports: list[int] = []
         self._edge_ports: list[int] = []
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
@@ -75,6 +75,7 @@ class ProcessCluster:
         ports = free_ports(2 * count)
         self._log_ports, self._edge_ports = ports[:count], ports[count:]
         self.nodes = tuple(range(1, count + 1))
+        self.prepare(count)
         for node in self.nodes:
             self.restart(node)
 
@@ -86,6 +87,13 @@ class ProcessCluster:
             self._processes[node] = subprocess.Popen(
                 argv, stdout=words, stderr=subprocess.STDOUT, env=self._environment
             )
+
+    def prepare(self, count: int) -> None:
+        """Make what the nodes need before they start. Raises: SizeRefused."""
+
+    def log_port(self, node: int) -> int:
+        """Return where the node's log listens to the others."""
+        return self._log_ports[node - 1]
 
     def home(self, node: int) -> Path:
         """Return the node's directory."""
@@ -129,7 +137,7 @@ class ProcessCluster:
         client = self._clients.get(node)
         if client is None or client.transport is None:
             try:
-                client = await EdgeClient.connect(_HOST, self.edge_port(node), self._tls)
+                client = await EdgeClient.connect(_HOST, self.edge_port(node), self.tls)
             except OSError as failure:
                 raise AppendUnknown(f"node {node} does not listen: {failure}") from None
             self._clients[node] = client

@@ -81,7 +81,7 @@ def test_any_bytes_come_back_as_they_were(engine: Engine, tmp_path: Path) -> Non
     story(engine, tmp_path, tell)
 
 
-@pytest.mark.parametrize("size_kib", [200, 1024])
+@pytest.mark.parametrize("size_kib", [200, 1024], ids=["200 KiB", "1 MiB"])
 def test_large_entry_commits(engine: Engine, tmp_path: Path, size_kib: int) -> None:
     """An entry of 200 KiB, and one of 1 MiB, commits, and so does what follows it."""
 

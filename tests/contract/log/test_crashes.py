@@ -128,7 +128,7 @@ def test_frozen_majority_acknowledges_nothing(crashable: Engine, tmp_path: Path)
     crash_story(crashable, tmp_path, tell)
 
 
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("size", [2, 4], ids=["2 nodes", "4 nodes"])
 def test_half_is_no_majority(crashable: Engine, tmp_path: Path, size: int) -> None:
     """Half of an even cluster is no majority: it acknowledges nothing (or the size is refused)."""
 

@@ -10,8 +10,13 @@ from pysyncobj import FAIL_REASON, SyncObj, SyncObjConf, replicated
 from spur.testing.edge import DONE, REFUSED, UNKNOWN, EdgeServer, NodeStatus
 from tests.contract.log.peers.arguments import Arguments, run_node
 
-_NOT_APPENDED = (FAIL_REASON.QUEUE_FULL, FAIL_REASON.MISSING_LEADER, FAIL_REASON.REQUEST_DENIED)
-"""Reasons after which the command is in nobody's log."""
+_NOT_APPENDED = (
+    FAIL_REASON.QUEUE_FULL,
+    FAIL_REASON.MISSING_LEADER,
+    FAIL_REASON.DISCARDED,
+    FAIL_REASON.REQUEST_DENIED,
+)
+"""Reasons after which the command is not in the log and never will be."""
 
 
 class Kept(SyncObj):  # type: ignore[misc]  # pysyncobj has no types
