@@ -77,9 +77,7 @@ class _Node:
     def data(self) -> tuple[str, ...]:
         """Return the committed entries that clients appended."""
         entries = self.core.entries(self.core.first, self.core.commit)
-        return tuple(
-            entry.body.decode() for entry in entries if entry.kind == EntryKind.EVENTS
-        )
+        return tuple(entry.body.decode() for entry in entries if entry.kind == EntryKind.EVENTS)
 
 
 class _Wire:
