@@ -57,7 +57,10 @@ _BYTES_MAX = {
 }
 
 NAME_LETTERS_MAX = 1_024
-"""Of a job, an account, a QOS, a constraint. Slurm cuts names for display at far fewer."""
+"""Of a job, an account, a QOS, a partition. Slurm cuts names for display at far fewer."""
+
+LIST_LETTERS_MAX = 65_536
+"""Of a constraint, licences, a host list."""
 
 PARTITIONS_MAX = 64
 """Partitions that one job may name."""
@@ -154,12 +157,18 @@ def refuse_change(
 
 def _refuse_spec(spec: JobSpec) -> Rejection | None:
     """Return why a spec asks for what has no meaning anywhere, or None."""
-    texts = (spec.name, spec.account, spec.qos, *spec.partitions)
-    for text in (*texts, spec.ask.features, spec.ask.licenses, spec.ask.reservation):
+    ask = spec.ask
+    names = (spec.name, spec.account, spec.qos, ask.reservation, *spec.partitions)
+    lists = (ask.features, ask.licenses, ask.nodes_required, ask.nodes_excluded)
+    for text in names:
         if len(text) > NAME_LETTERS_MAX:
             return _over("name-letters-max", NAME_LETTERS_MAX, len(text))
-        if "\0" in text or "\n" in text:
-            return _invalid(f"{text!r} has a line break or a NUL")
+    for text in lists:
+        if len(text) > LIST_LETTERS_MAX:
+            return _over("list-letters-max", LIST_LETTERS_MAX, len(text))
+    everything = "".join((*names, *lists))
+    if "\0" in everything or "\n" in everything:
+        return _invalid("a name or a list has a line break or a NUL")
     if len(spec.partitions) > PARTITIONS_MAX:
         return _over("partitions-max", PARTITIONS_MAX, len(spec.partitions))
     if spec.time_limit_s is not None and not 0 <= spec.time_limit_s <= COUNT_MAX:
@@ -168,7 +177,7 @@ def _refuse_spec(spec: JobSpec) -> Rejection | None:
         return _invalid(f"{spec.begin_ns} ns is no time to begin at")
     if not -NICE_MAX <= spec.nice <= NICE_MAX:
         return _invalid(f"nice {spec.nice} is not within {NICE_MAX} either way")
-    return _refuse_ask(spec.ask)
+    return _refuse_ask(ask)
 
 
 def _refuse_partitions(state: State, names: tuple[PartitionName, ...]) -> Rejection | None:

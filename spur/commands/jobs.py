@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from spur.commands.admission import placed_spec, refuse_change, refuse_submission
 from spur.commands.decide import Context, Decision, command
 from spur.commands.permissions import Permission, Role, may_act_for, role_of
-from spur.commands.targets import ROWS_PER_PART_MAX, Change, Target, changes, targets
+from spur.commands.targets import ROWS_PER_PART_MAX, Change, Target, changes, has_ended, targets
 from spur.events.declare import Event
 from spur.events.jobs import (
     JobHeld,
@@ -107,7 +107,7 @@ def decide_hold_job(state: State, request: HoldJob, context: Context) -> Decisio
         )
 
     def change(target: Target) -> list[Event] | Rejection | None:
-        if target.run.phase is Phase.ENDED:
+        if has_ended(target.run):
             return _ended(target)
         # A user's hold takes nothing from one that is harder to lift.
         if target.run.hold is hold or target.run.hold is Hold.ADMIN:
@@ -123,7 +123,7 @@ def decide_release_job(state: State, request: ReleaseJob, context: Context) -> D
     is_operator = role_of(state, context.actor) >= Role.OPERATOR
 
     def change(target: Target) -> list[Event] | Rejection | None:
-        if target.run.phase is Phase.ENDED:
+        if has_ended(target.run):
             return _ended(target)
         if target.run.hold is Hold.NONE:
             return None
@@ -165,7 +165,7 @@ def _updated(
 ) -> list[Event] | Rejection | None:
     """Return the events that bring one row to what is asked."""
     run, spec = target.run, target.job.spec
-    if run.phase is Phase.ENDED:
+    if has_ended(run):
         return _ended(target)
     fields = {
         name: getattr(asked, name)
@@ -232,7 +232,7 @@ def decide_cancel_jobs(state: State, request: CancelJobs, context: Context) -> D
     runs = state.runs
     for job_id in candidate_jobs(state, request.filter, JobId(0)):
         # Parts meet the rows again that parts before them ended: these are passed over cheaply.
-        if job_id not in runs or runs[job_id].phase is Phase.ENDED:
+        if job_id not in runs or has_ended(runs[job_id]):
             continue
         if not is_wanted(state, request.filter, job_id):
             continue
@@ -296,8 +296,8 @@ def decide_requeue_job(state: State, request: RequeueJob, context: Context) -> D
                 "limit-exceeded",
                 f"runs-max is {RUNS_MAX}, and this needs {run.number + 2}; nothing was changed",
             )
-        if run.phase is Phase.ENDED:
-            return [JobRequeued(job_id, run.number + 1, hold)]
+        if has_ended(run):
+            return [JobRequeued(job_id, run.number + 1, hold if request.hold else run.hold)]
         if run.phase is Phase.RUNNING:
             return [RunStopped(job_id, run.number, JobState.REQUEUED, Reason.NONE, True, hold)]
         return None

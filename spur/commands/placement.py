@@ -33,6 +33,9 @@ __all__ = ["PLACEMENTS_PER_PART_MAX", "held_beyond"]
 PLACEMENTS_PER_PART_MAX = 300
 """Starts of one part: each may split a task off and start it, which changes five rows."""
 
+SHARES_PER_PART_MAX = 40_000
+"""Shares of nodes of one part, unless one placement has more: a megabyte of the entry."""
+
 REFUSALS_TOLD_MAX = 8
 """Refusals that an answer tells, which has to stay small."""
 
@@ -79,8 +82,7 @@ class _Draft:
 @command(PlaceJobs, permission=Permission.CLUSTER, divisible=True)
 def decide_place_jobs(state: State, request: PlaceJobs, context: Context) -> Decision:
     """Start what still holds; each part deals with the next placements of the plan."""
-    first = (context.part - 1) * PLACEMENTS_PER_PART_MAX
-    last = first + PLACEMENTS_PER_PART_MAX
+    first, last = _slice_of(request.placements, context.part)
     draft = _Draft(state, next_job_id(state))
     events: list[Event] = []
     refusals: list[RefusedPlacement] = []
@@ -94,6 +96,20 @@ def decide_place_jobs(state: State, request: PlaceJobs, context: Context) -> Dec
             started += 1
     answer = PlacementsJudged(started, len(refusals), tuple(refusals[:REFUSALS_TOLD_MAX]))
     return Decision(tuple(events), answer, more=last < len(request.placements))
+
+
+def _slice_of(placements: tuple[Placement, ...], part: int) -> tuple[int, int]:
+    """Return where in the plan a part begins and ends."""
+    first = last = 0
+    for _ in range(part):
+        first = last
+        shares = 0
+        while last < len(placements) and last - first < PLACEMENTS_PER_PART_MAX:
+            shares += len(placements[last].shares)
+            if shares > SHARES_PER_PART_MAX and last > first:
+                break
+            last += 1
+    return first, last
 
 
 def _judge(draft: _Draft, placement: Placement, context: Context) -> int | Rejection:

@@ -21,8 +21,9 @@ from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
 from spur.values.limits import ENTRY_ROW_CHANGES_MAX
+from spur.values.states import Phase
 
-__all__ = ["ROWS_PER_PART_MAX", "Change", "Target", "changes", "targets"]
+__all__ = ["ROWS_PER_PART_MAX", "Change", "Target", "changes", "has_ended", "targets"]
 
 ROWS_PER_PART_MAX = ENTRY_ROW_CHANGES_MAX - 100
 """Row changes that one part makes; the request itself needs room too."""
@@ -94,6 +95,11 @@ def _of_array(state: State, array_id: JobId, tasks: TaskSet | None) -> Iterable[
             yield Target(job_id, job, state.runs[job_id], common)
 
 
+def has_ended(run: RunRow) -> bool:
+    """Whether a run has its record, which then stands for all tasks of its row."""
+    return run.phase is Phase.ENDED
+
+
 def changes(
     state: State, found: Sequence[Target], change: Change
 ) -> tuple[list[Event], bool, Rejection | None]:
@@ -110,6 +116,13 @@ def changes(
         if target.tasks is not None:
             meant = Target(fresh, target.job, target.run, None)
         outcome = change(meant)
+        if isinstance(outcome, list) and target.tasks is not None and has_ended(target.run):
+            outcome = Rejection(
+                "wrong-state",
+                f"these tasks ended as one with others, as job {target.job_id}; "
+                "nothing was changed",
+                "ask for all of them",
+            )
         if outcome is None:
             continue
         if isinstance(outcome, Rejection):

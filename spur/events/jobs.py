@@ -71,7 +71,7 @@ class JobHeld(Event, frozen=True):
 
 @event("job.released")
 class JobReleased(Event, frozen=True):
-    """A hold was lifted; the job's age counts from now."""
+    """A hold was lifted; the age of a job that waits counts from now."""
 
     job_id: JobId
 

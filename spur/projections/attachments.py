@@ -6,7 +6,8 @@ one byte for the name, four for the size of the content, and the 32 of the diges
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from struct import Struct
 from typing import Any
 
 import msgspec
@@ -17,39 +18,43 @@ __all__ = [
     "ATTACHMENT_NAMES",
     "BlobBytes",
     "pack_attachments",
+    "size_of",
     "unpack_attachments",
 ]
 
 ATTACHMENT_NAMES = ("script", "environment", "text")
 """What a job may carry; the place of a name is its code."""
 
-_RECORD_SIZE = 1 + 4 + 32
+_CODES = {name: code for code, name in enumerate(ATTACHMENT_NAMES)}
+_RECORD = Struct(">BI32s")
+_PACK = _RECORD.pack
 
 
 def pack_attachments(references: Iterable[AttachmentRef]) -> bytes:
     """Return the references as one value, in their order.
 
-    Raises: ValueError for a name that no job carries.
+    Raises: KeyError for a name that no job carries.
     """
-    return b"".join(
-        bytes((ATTACHMENT_NAMES.index(reference.name),))
-        + reference.size.to_bytes(4, "big")
-        + reference.digest
-        for reference in references
-    )
+    packed = b""
+    for reference in references:
+        packed += _PACK(_CODES[reference.name], reference.size, reference.digest)
+    return packed
 
 
 def unpack_attachments(packed: bytes) -> tuple[AttachmentRef, ...]:
     """Return what was packed."""
     return tuple(
-        AttachmentRef(ATTACHMENT_NAMES[record[0]], int.from_bytes(record[1:5], "big"), record[5:])
-        for record in _records(packed)
+        AttachmentRef(ATTACHMENT_NAMES[code], size, digest)
+        for code, size, digest in _RECORD.iter_unpack(packed)
     )
 
 
-def _records(packed: bytes) -> Iterator[bytes]:
-    for start in range(0, len(packed), _RECORD_SIZE):
-        yield packed[start : start + _RECORD_SIZE]
+def size_of(packed: bytes) -> int:
+    """Return the bytes of all contents together."""
+    size = 0
+    for record in _RECORD.iter_unpack(packed):
+        size += record[1]
+    return size
 
 
 class BlobBytes:
@@ -64,18 +69,22 @@ class BlobBytes:
 
     def change(self, key: Any, old: Any, new: Any) -> None:
         """Follow one row."""
-        if old is not None and new is not None and old.attachments is new.attachments:
+        gone = b"" if old is None else old.attachments
+        come = b"" if new is None else new.attachments
+        if gone is come:
             return
-        for row, sign in ((old, -1), (new, 1)):
-            if row is None or not row.attachments:
-                continue
-            size = sign * sum(int.from_bytes(r[1:5], "big") for r in _records(row.attachments))
-            self.total += size
-            user = self._by_user.get(row.uid, 0) + size
-            if user:
-                self._by_user[row.uid] = user
-            else:
-                self._by_user.pop(row.uid, None)
+        if gone:
+            self._add(old.uid, -size_of(gone))
+        if come:
+            self._add(new.uid, size_of(come))
+
+    def _add(self, uid: int, size: int) -> None:
+        self.total += size
+        user = self._by_user.get(uid, 0) + size
+        if user:
+            self._by_user[uid] = user
+        else:
+            self._by_user.pop(uid, None)
 
     def fill(self, rows: Mapping[Any, msgspec.Struct]) -> None:
         """Follow every row of a table at once; the index must be empty."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from spur.events.jobs import JobSpecChanged
+from spur.events.nodes import NodeRegistered
 from spur.events.runs import (
     JobRelaunched,
     JobStarted,
@@ -34,7 +36,10 @@ if TYPE_CHECKING:
 __all__ = ["KillRun", "LaunchRun", "SignalRun"]
 
 
-@effect(table="runs", cleared_by=(RunReported, NodeCutOff, RunStopped, JobRelaunched, RunEnded))
+@effect(
+    table="runs",
+    cleared_by=(RunReported, NodeCutOff, RunStopped, JobRelaunched, RunEnded, JobSpecChanged),
+)
 class LaunchRun(Effect, frozen=True):
     """Tell a node to launch its part of a run."""
 
@@ -54,7 +59,7 @@ class LaunchRun(Effect, frozen=True):
     limit_ns: int
 
 
-@effect(table="runs", cleared_by=(RunReported, NodeCutOff, RunEnded))
+@effect(table="runs", cleared_by=(RunReported, NodeCutOff, RunStopped, RunEnded))
 class KillRun(Effect, frozen=True):
     """Tell a node to end, or never to begin, its part of a run, and to report it."""
 
@@ -124,10 +129,24 @@ def launches_of_relaunch(state: State, at: At, event: JobRelaunched) -> Iterator
     return _launches(state, event.job_id)
 
 
+@reacts(JobSpecChanged)
+def launches_of_change(state: State, at: At, event: JobSpecChanged) -> Iterator[LaunchRun]:
+    """Say it anew to nodes that have not answered; one that acted already acts no second time."""
+    return _launches(state, event.job_id)
+
+
 @reacts(RunStopped)
 def kills_of_stop(state: State, at: At, event: RunStopped) -> Iterator[KillRun]:
     """Kill wherever it may live."""
     return _kills(state, event.job_id)
+
+
+@reacts(NodeRegistered)
+def owed_to_node(state: State, at: At, event: NodeRegistered) -> Iterator[LaunchRun | KillRun]:
+    """Tell an agent that is back what it may not have heard."""
+    for job_id in state.allocations.jobs_on(event.node):
+        yield from (launch for launch in _launches(state, job_id) if launch.node == event.node)
+        yield from (kill for kill in _kills(state, job_id) if kill.node == event.node)
 
 
 @reacts(RunSignalled)

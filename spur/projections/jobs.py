@@ -165,11 +165,12 @@ def apply_job_held(state: State, at: At, event: JobHeld) -> None:
 
 @applies(JobReleased)
 def apply_job_released(state: State, at: At, event: JobReleased) -> None:
-    """Lift the hold; the job's age counts from now."""
+    """Lift the hold; the age of a job that waits counts from now."""
     run = run_in(state, event.job_id, Phase.PENDING, Phase.RUNNING, Phase.STOPPING)
     if run.hold is Hold.NONE:
         raise IllegalTransition(f"job {event.job_id} is not held")
-    state.runs.put(event.job_id, replace(run, hold=Hold.NONE, since_ns=at.time_ns))
+    since_ns = at.time_ns if run.phase is Phase.PENDING else run.since_ns
+    state.runs.put(event.job_id, replace(run, hold=Hold.NONE, since_ns=since_ns))
 
 
 @applies(JobPriorityChanged)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from spur.projections.state import State
 
 __all__ = [
+    "PAGE_BYTES_MAX",
     "PAGE_ROWS_MAX",
     "PAGE_SCAN_MAX",
     "EncodedViews",
@@ -34,6 +35,9 @@ __all__ = [
 
 PAGE_ROWS_MAX = 1_000
 """Rows of one page."""
+
+PAGE_BYTES_MAX = 4 << 20
+"""Bytes of rows after which a page ends: a job of a thousand nodes is a long row."""
 
 PAGE_SCAN_MAX = 10_000
 """Rows that one page may look at."""
@@ -170,10 +174,10 @@ def job_page(state: State, wanted: JobFilter, *, after: JobId, limit: int) -> Jo
     encoded = state.encoded_views.rows
     rows: list[msgspec.Raw] = []
     groups: set[GroupKey] = set()
-    looked_at = 0
+    looked_at = size = 0
     following: JobId | None = None
     for job_id in candidate_jobs(state, wanted, after):
-        if len(rows) == limit or looked_at == PAGE_SCAN_MAX:
+        if len(rows) == limit or looked_at == PAGE_SCAN_MAX or size >= PAGE_BYTES_MAX:
             break
         looked_at += 1
         following = job_id
@@ -183,6 +187,7 @@ def job_page(state: State, wanted: JobFilter, *, after: JobId, limit: int) -> Jo
         if row is None:
             row = encoded[job_id] = _ENCODE(job_view(state, job_id))
         rows.append(msgspec.Raw(row))
+        size += len(row)
         if state.runs[job_id].phase is Phase.PENDING:
             spec = state.jobs[job_id].spec
             groups.add((spec.partitions[0], state.shared.shape(spec.ask)))

@@ -36,11 +36,7 @@ class Shared:
 
     def number(self, value: int) -> int:
         """Return this number: a uid, a gid."""
-        return _known(self._numbers, value)
-
-    def text(self, value: str) -> str:
-        """Return this text: a name that many rows carry."""
-        return _known(self._texts, value)
+        return self._numbers.get(value) or _keep(self._numbers, value)
 
     def shape(self, ask: ResourceAsk) -> bytes:
         """Return the ask's shape."""
@@ -59,13 +55,14 @@ class Shared:
 
     def spec(self, spec: JobSpec) -> JobSpec:
         """Return this spec, made of values that other specs have as well."""
-        texts = self._texts
+        texts, asks, partitions = self._texts, self._asks, self._partitions
+        name, account, qos, ask = spec.name, spec.account, spec.qos, spec.ask
         return JobSpec(
-            _known(texts, spec.name),
-            _known(self._partitions, spec.partitions),
-            _known(texts, spec.account),
-            _known(texts, spec.qos),
-            _known(self._asks, spec.ask),
+            texts.get(name) or _keep(texts, name),
+            partitions.get(spec.partitions) or _keep(partitions, spec.partitions),
+            texts.get(account) or _keep(texts, account),
+            texts.get(qos) or _keep(texts, qos),
+            asks.get(ask) or _keep(asks, ask),
             spec.time_limit_s,
             spec.begin_ns,
             spec.nice,
@@ -74,10 +71,8 @@ class Shared:
         )
 
 
-def _known(known: dict[V, V], value: V) -> V:
-    found = known.get(value)
-    if found is not None:
-        return found
+def _keep(known: dict[V, V], value: V) -> V:
+    """Remember a value that was not met before, and return it."""
     if len(known) >= _REMEMBERED_MAX:
         known.clear()
     known[value] = value
