@@ -27,7 +27,33 @@ class Command(NamedTuple):
     """Slurm's name; called by it, the program is this command. Empty when Slurm has none."""
 
 
+_LOG_TOOL = "spur.controller.logtool"
+
 COMMANDS: tuple[Command, ...] = (
+    Command(
+        words=("log", "show"),
+        module="log",
+        summary="show the entries of a controller's log",
+        executes=_LOG_TOOL,
+    ),
+    Command(
+        words=("log", "head"),
+        module="log",
+        summary="show where a controller's log ends, and its chain value",
+        executes=_LOG_TOOL,
+    ),
+    Command(
+        words=("log", "verify"),
+        module="log",
+        summary="read all of a controller's log and check every byte",
+        executes=_LOG_TOOL,
+    ),
+    Command(
+        words=("log", "export"),
+        module="log",
+        summary="write a controller's log as JSON lines, without private text",
+        executes=_LOG_TOOL,
+    ),
     Command(
         words=("version",),
         module="version",
