@@ -1,8 +1,11 @@
-"""Judging requests: one file per subject. Pure; imports projections, events, wire and values.
+"""Judging requests: one file per subject. Importing the room registers every command. Pure.
 
-Importing the room registers every command. Read first: `decide.py`, `permissions.py`,
-`cluster.py`. The room keeps these: a command writes nothing; a refusal says that nothing was
-changed; every command has a permission.
+May import: `spur.projections`, `spur.events`, `spur.wire`, `spur.values`.
+
+Read first: `decide.py`, `permissions.py`, `cluster.py`.
+
+Keeps: a command writes nothing; a refusal says that nothing was changed; every command has a
+permission.
 """
 
 from spur.commands import clock, cluster, jobs, nodes, partitions, placement, runs

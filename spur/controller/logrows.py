@@ -44,7 +44,7 @@ def entry_row(entry: Entry) -> Row:
         "index": entry.index,
         "term": entry.term,
         "time": None,
-        "command": kind_name(entry),
+        "command": _kind_name(entry),
         "actor": None,
         "events": [],
         "attachments": [],
@@ -53,7 +53,7 @@ def entry_row(entry: Entry) -> Row:
         envelope, _ = decode_envelope(entry.body, entry.index)
         row["time"] = format_time(envelope.time_ns)
         row["command"] = envelope.command
-        row["actor"] = actor_words(envelope.actor)
+        row["actor"] = _actor_words(envelope.actor)
         row["events"] = [stored.type for stored in envelope.events]
         row["attachments"] = [f"{ref.name} ({ref.size} B)" for ref in envelope.attachments]
     return row
@@ -74,7 +74,7 @@ def event_rows(entry: Entry) -> Iterator[Row]:
             "time": format_time(envelope.time_ns),
             "event": stored.type,
             "version": stored.version,
-            "fields": fields_of(event),
+            "fields": _fields_of(event),
         }
 
 
@@ -88,20 +88,20 @@ def full_row(entry: Entry, chain: bytes, is_erased: Callable[[bytes], bool]) -> 
     row: Row = {
         "index": entry.index,
         "term": entry.term,
-        "kind": kind_name(entry),
+        "kind": _kind_name(entry),
         "chain": chain.hex(),
     }
     if entry.kind == EntryKind.MEMBERSHIP:
-        row["members"] = [plain(member) for member in Membership.decode(entry.body).members]
+        row["members"] = [_plain(member) for member in Membership.decode(entry.body).members]
     elif entry.kind == EntryKind.EVENTS:
         envelope, events = decode_envelope(entry.body, entry.index)
-        row |= envelope_row(envelope)
+        row |= _envelope_row(envelope)
         row["events"] = [
             {
                 "type": stored.type,
                 "version": stored.version,
                 "ignorable": bool(stored.flags),
-                "fields": fields_of(event),
+                "fields": _fields_of(event),
             }
             for stored, event in zip(envelope.events, events, strict=True)
         ]
@@ -117,7 +117,7 @@ def full_row(entry: Entry, chain: bytes, is_erased: Callable[[bytes], bool]) -> 
     return row
 
 
-def envelope_row(envelope: Envelope) -> Row:
+def _envelope_row(envelope: Envelope) -> Row:
     """Return what an envelope says besides its events."""
     request = envelope.request
     return {
@@ -131,38 +131,38 @@ def envelope_row(envelope: Envelope) -> Row:
             "hash": request.hash.hex(),
             "part": request.part,
         },
-        "actor": plain(envelope.actor),
+        "actor": _plain(envelope.actor),
     }
 
 
-def kind_name(entry: Entry) -> str:
+def _kind_name(entry: Entry) -> str:
     """Return the word for what an entry is."""
     return _KINDS[EntryKind(entry.kind)]
 
 
-def actor_words(actor: Actor) -> str:
+def _actor_words(actor: Actor) -> str:
     """Return who asked, and on whose word, for people."""
     if actor.host_role == "cluster":
         return f"the cluster ({actor.via})"
     return f"uid {actor.uid} on {actor.host_role} host {actor.host_id} ({actor.via})"
 
 
-def fields_of(event: Event) -> Row:
+def _fields_of(event: Event) -> Row:
     """Return an event's fields by name; none of one that is ignorable and unknown."""
     if isinstance(event, IgnoredEvent):
         return {}
-    fields: Row = plain(event)
+    fields: Row = _plain(event)
     return fields
 
 
-def plain(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     """Return a stored value as JSON can hold it: structs by name, bytes as hexadecimal digits."""
     if isinstance(value, msgspec.Struct):
-        return {name: plain(getattr(value, name)) for name in value.__struct_fields__}
+        return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
     if isinstance(value, Enum):
         return value.name.lower() if isinstance(value, int) else value.value
     if isinstance(value, bytes):
         return value.hex()
     if isinstance(value, tuple):
-        return [plain(item) for item in value]
+        return [_plain(item) for item in value]
     return value

@@ -1,9 +1,11 @@
-"""State as a fold of the log. Pure; imports values, events, slurm and wire.
+"""State as a fold of the log. Pure; one file per subject.
 
-Start with `state.py` (the tables), `apply.py` (the one door through which the log becomes state)
-and `react.py` (what the shells owe because of it). One file per subject.
+May import: `spur.events`, `spur.wire`, `spur.values`.
 
-The room keeps these: state is written by `apply` alone, through `put` and `delete`; an entry that
-fails has changed nothing; any tail above the commit index can be undone; equal logs give equal
-digests, whatever the hash seed, the time zone or the locale.
+Read first: `state.py` (the tables), `apply.py` (the one door through which the log becomes state),
+`react.py` (what the shells owe because of it).
+
+Keeps: state is written by `apply` alone, through `put` and `delete`; an entry that fails has
+changed nothing; any tail above the commit index can be undone; equal logs give equal digests,
+whatever the hash seed, the time zone or the locale.
 """
