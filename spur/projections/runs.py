@@ -21,7 +21,6 @@ from spur.events.runs import (
     ReportVoided,
     RunEnded,
     RunReported,
-    RunSignalled,
     RunStopped,
 )
 from spur.projections.agents import note_report
@@ -210,11 +209,6 @@ def apply_run_stopped(state: State, at: At, event: RunStopped) -> None:
         raise IllegalTransition(f"how job {job_id} ends is settled")
     note = StopNote(event.state, event.reason, at.time_ns, event.requeue, event.hold)
     state.runs.put(job_id, replace(run, phase=Phase.STOPPING, stop=note))
-
-
-@applies(RunSignalled)
-def apply_run_signalled(state: State, at: At, event: RunSignalled) -> None:
-    """Touch nothing: no row remembers a signal."""
 
 
 @applies(RunEnded)
