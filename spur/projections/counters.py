@@ -32,6 +32,7 @@ def counter(state: State, name: str) -> int:
 
 def raise_counter(state: State, name: str, value: int) -> None:
     """Set a counter. Raises: ValueError when it would not rise."""
-    if value <= counter(state, name):
-        raise ValueError(f"counter {name!r} is at {counter(state, name)} and only rises")
+    present = counter(state, name)
+    if value <= present:
+        raise ValueError(f"counter {name!r} is at {present} and only rises")
     state.counters.put(name, CounterRow(value))

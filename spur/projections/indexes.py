@@ -12,24 +12,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
-from sortedcontainers import SortedList
+
+from spur.projections.lazysort import LazySorted, Sortable
 
 __all__ = [
     "Group",
     "Index",
     "Oldest",
     "Ordered",
-    "Sortable",
     "SortedGroup",
     "SortedKeys",
     "Spread",
 ]
-
-
-class Sortable(Protocol):
-    """A key that has an order."""
-
-    def __lt__(self, other: Any, /) -> bool: ...
 
 
 K = TypeVar("K", bound=Sortable)
@@ -152,41 +146,47 @@ class Ordered(Generic[K, R]):
 
     def __init__(self, of: Callable[[K, R], Any]) -> None:
         self._of = of
-        self._list: SortedList[tuple[Any, K]] = SortedList()
+        self._values: dict[K, Any] = {}
+        self._pairs: LazySorted[tuple[Any, K]] = LazySorted(self._holds)
+
+    def _holds(self, pair: tuple[Any, K]) -> bool:
+        return bool(self._values.get(pair[1]) == pair[0])
 
     def change(self, key: K, old: R | None, new: R | None) -> None:
-        before = None if old is None else self._of(key, old)
+        before = self._values.get(key)
         after = None if new is None else self._of(key, new)
         if before == after:
             return
         if before is not None:
-            self._list.remove((before, key))
+            del self._values[key]
+            self._pairs.remove()
         if after is not None:
-            self._list.add((after, key))
+            self._values[key] = after
+            self._pairs.add((after, key))
 
     def fill(self, rows: Mapping[K, R]) -> None:
-        pairs = ((self._of(key, row), key) for key, row in rows.items())
-        self._list = SortedList(pair for pair in pairs if pair[0] is not None)
+        for key, row in rows.items():
+            self.change(key, None, row)
 
     def fresh(self) -> Ordered[K, R]:
         return Ordered(self._of)
 
     def contents(self) -> object:
-        return list(self._list)
+        return list(self._pairs.walk())
 
     def up_to(self, value: Any) -> Iterator[K]:
         """Yield the keys whose value is at most this one, smallest first."""
-        for found, key in self._list:
+        for found, key in self._pairs.walk():
             if found > value:
                 return
             yield key
 
     def first(self) -> tuple[Any, K] | None:
         """Return the smallest (value, key), or None when no row has a value."""
-        return self._list[0] if self._list else None
+        return next(self._pairs.walk(), None)
 
     def __len__(self) -> int:
-        return len(self._list)
+        return len(self._values)
 
 
 class Oldest(Generic[K, R]):
@@ -239,78 +239,84 @@ class SortedKeys(Generic[K, R]):
     """Every key of the table, to be walked in order from any point on."""
 
     def __init__(self) -> None:
-        self._keys: SortedList[K] = SortedList()
+        self._known: set[K] = set()
+        self._keys: LazySorted[K] = LazySorted(self._known.__contains__)
 
     def change(self, key: K, old: R | None, new: R | None) -> None:
-        if old is None and new is not None:
-            self._keys.add(key)
-        elif new is None and old is not None:
-            self._keys.remove(key)
+        if old is None:
+            if new is not None:
+                self._known.add(key)
+                self._keys.add(key)
+        elif new is None:
+            self._known.remove(key)
+            self._keys.remove()
 
     def fill(self, rows: Mapping[K, R]) -> None:
-        self._keys = SortedList(rows)
+        for key, row in rows.items():
+            self.change(key, None, row)
 
     def fresh(self) -> SortedKeys[K, R]:
         return SortedKeys()
 
     def contents(self) -> object:
-        return list(self._keys)
+        return list(self._keys.walk())
 
     def after(self, key: K) -> Iterator[K]:
         """Yield the keys above this one, in order; the table must not change meanwhile."""
-        yield from self._keys.irange(key, inclusive=(False, True))
+        return self._keys.walk(key)
 
     def __len__(self) -> int:
-        return len(self._keys)
+        return len(self._known)
 
 
 class SortedGroup(Generic[K, R]):
     """Keys by a value of their row, each group to be walked in order from any point on.
 
-    Dearer to change than `Group`, and it never sorts; for groups of thousands that are read in
-    slices. Rows whose value is None are left out.
+    Unlike `Group` it does not sort a whole group at each reading; for groups of thousands that
+    are read in slices. Rows whose value is None are left out.
     """
 
     def __init__(self, of: Callable[[K, R], Any]) -> None:
         self._of = of
-        self._groups: dict[Any, SortedList[K]] = {}
+        self._values: dict[K, Any] = {}
+        self._groups: dict[Any, LazySorted[K]] = {}
 
     def change(self, key: K, old: R | None, new: R | None) -> None:
-        before = None if old is None else self._of(key, old)
+        before = self._values.get(key)
         after = None if new is None else self._of(key, new)
         if before == after:
             return
         if before is not None:
+            del self._values[key]
             group = self._groups[before]
-            group.remove(key)
+            group.remove()
             if not group:
                 del self._groups[before]
         if after is not None:
+            self._values[key] = after
             known = self._groups.get(after)
             if known is None:
-                self._groups[after] = SortedList((key,))
-            else:
-                known.add(key)
+                known = self._groups[after] = self._group(after)
+            known.add(key)
+
+    def _group(self, value: Any) -> LazySorted[K]:
+        values = self._values
+        return LazySorted(lambda key: bool(values.get(key) == value))
 
     def fill(self, rows: Mapping[K, R]) -> None:
-        lists: dict[Any, list[K]] = {}
         for key, row in rows.items():
-            value = self._of(key, row)
-            if value is not None:
-                lists.setdefault(value, []).append(key)
-        self._groups = {value: SortedList(keys) for value, keys in lists.items()}
+            self.change(key, None, row)
 
     def fresh(self) -> SortedGroup[K, R]:
         return SortedGroup(self._of)
 
     def contents(self) -> object:
-        return self._groups
+        return {value: list(group.walk()) for value, group in self._groups.items()}
 
     def after(self, value: Any, key: K) -> Iterator[K]:
         """Yield the keys of this group above the given one, in order."""
         group = self._groups.get(value)
-        if group is not None:
-            yield from group.irange(key, inclusive=(False, True))
+        return iter(()) if group is None else group.walk(key)
 
     def count(self, value: Any) -> int:
         """Return how many rows have this value."""

@@ -86,31 +86,38 @@ def next_part(state: State, principal: str, request_id: bytes) -> int:
 
 
 def remember_request(state: State, index: int, envelope: Envelope) -> None:
-    """Write down what an entry answers, and forget the oldest that are over age or number."""
+    """Write down what an entry answers, and forget the oldest that are over age or number.
+
+    An entry that answers nobody changes nothing here, so it costs nothing.
+    """
     request = envelope.request
-    table = state.requests
-    if request.id:
-        key = (request.principal, request.id)
-        known = table.get(key)
-        first = index if known is None else known.index
-        time_ns = envelope.time_ns if known is None else known.time_ns
-        if request.parts:
-            row = RequestRow(first, time_ns, request.hash, 0, request.answer, index)
-        else:
-            row = RequestRow(first, time_ns, request.hash, request.part, b"", 0)
-        table.put(key, row)
-    oldest = state.requests_oldest.first()
-    if oldest is None:
+    request_id = request.id
+    if not request_id:
         return
-    horizon_ns = envelope.time_ns - REQUEST_MEMORY_NS
-    forgotten = 0
-    while oldest is not None and forgotten < REQUESTS_FORGOTTEN_PER_ENTRY_MAX:
-        number, key = oldest
-        if len(table) <= REMEMBERED_REQUESTS_MAX and table[key].time_ns > horizon_ns:
+    table, time_ns = state.requests, envelope.time_ns
+    key = (request.principal, request_id)
+    known = table.get(key)
+    first, first_ns = (index, time_ns) if known is None else (known.index, known.time_ns)
+    if request.parts:
+        row = RequestRow(first, first_ns, request.hash, 0, request.answer, index)
+    else:
+        row = RequestRow(first, first_ns, request.hash, request.part, b"", 0)
+    table.put(key, row)
+    _forget(state, time_ns - REQUEST_MEMORY_NS)
+
+
+def _forget(state: State, horizon_ns: int) -> None:
+    """Evict what is older than the horizon or beyond the number, in order of the log."""
+    table, oldest = state.requests, state.requests_oldest
+    floor = 0
+    for _ in range(REQUESTS_FORGOTTEN_PER_ENTRY_MAX):
+        found = oldest.first()
+        if found is None:
+            break
+        index, key = found
+        if table[key].time_ns > horizon_ns and len(table) <= REMEMBERED_REQUESTS_MAX:
             break
         table.delete(key)
-        forgotten += 1
-        floor = number
-        oldest = state.requests_oldest.first()
-    if forgotten:
+        floor = index
+    if floor:
         raise_counter(state, REQUEST_FLOOR, floor)

@@ -66,6 +66,10 @@ class Allocations:
         after = None if new is None else new.started
         if before is None and after is None:
             return
+        if old is not None and new is not None and old.phase is new.phase is Phase.RUNNING:
+            # A report while all shares are held: the commonest change of all.
+            if before is not None and after is not None and before.shares is after.shares:
+                return
         gone_flags = b"" if old is None else held_flags(old)
         come_flags = b"" if new is None else held_flags(new)
         if before is not None and after is not None and before.shares is after.shares:

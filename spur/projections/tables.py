@@ -18,7 +18,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from spur.events.lock import shape_hash, shape_text
-from spur.projections.indexes import Index, Sortable
+from spur.projections.indexes import Index
+from spur.projections.lazysort import Sortable
 
 __all__ = ["Journal", "Row", "Table", "Undo", "replace_rows", "table_lines"]
 
@@ -49,6 +50,7 @@ class Table(Generic[K, R]):
     """Rows of one type by key. Rows are frozen; a change replaces the row."""
 
     __slots__ = (
+        "_changes",
         "_indexes",
         "_journal",
         "_share",
@@ -85,6 +87,7 @@ class Table(Generic[K, R]):
         self.get = self.rows.get
         self._journal = journal
         self._indexes = indexes
+        self._changes = tuple((place, index.change) for place, index in enumerate(indexes))
         self._share = share
         self._sum = 0
         self._unsettled: dict[K, R | None] = {}
@@ -154,14 +157,13 @@ class Table(Generic[K, R]):
 
     def _reindex(self, key: K, old: R | None, new: R | None) -> None:
         """Tell every index; when one refuses, take back what the ones before it did."""
-        told = 0
+        place = 0
         try:
-            for index in self._indexes:
-                index.change(key, old, new)
-                told += 1
+            for place, change in self._changes:  # noqa: B007  # read when one refuses
+                change(key, old, new)
         except Exception:
-            for index in reversed(self._indexes[:told]):
-                index.change(key, new, old)
+            for _, change in reversed(self._changes[:place]):
+                change(key, new, old)
             raise
 
     # -- digest

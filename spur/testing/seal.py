@@ -10,6 +10,7 @@ It watches each call that the interpreter makes, so it is slow and belongs in te
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -69,13 +70,19 @@ _PURE = ("spur.values", "spur.wire", "spur.events", "spur.projections", "spur.co
 
 @contextmanager
 def sealed() -> Iterator[None]:
-    """Raise Impure at any call of a clock, a random source or IO until the block ends."""
-    former = sys.getprofile()
+    """Raise Impure at any call of a clock, a random source or IO until the block ends.
+
+    The collector rests meanwhile: what hooks into it may read a clock at any moment.
+    """
+    former, collects = sys.getprofile(), gc.isenabled()
+    gc.disable()
     sys.setprofile(_watch)
     try:
         yield
     finally:
         sys.setprofile(former)
+        if collects:
+            gc.enable()
 
 
 def _watch(frame: FrameType, kind: str, called: Any) -> None:
