@@ -6,7 +6,11 @@ bytes are checked against the chain or their own digest before they are used.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
+
+from spur.values.errors import PeerFault
 
 __all__ = [
     "BlobPart",
@@ -16,6 +20,8 @@ __all__ = [
     "FetchBlob",
     "FetchSegment",
     "SegmentPart",
+    "decode_exchange",
+    "encode_exchange",
 ]
 
 
@@ -26,28 +32,28 @@ class _Exchange(
     to: int
 
 
-class ClockAsk(_Exchange, tag=1):
+class ClockAsk(_Exchange, frozen=True, tag=1):
     """Ask for a reading of the wall clock."""
 
     sent_mono_ns: int
     """The asker's monotonic clock; comes back untouched."""
 
 
-class ClockTell(_Exchange, tag=2):
+class ClockTell(_Exchange, frozen=True, tag=2):
     """A reading of the wall clock."""
 
     sent_mono_ns: int
     wall_ns: int
 
 
-class FetchSegment(_Exchange, tag=3):
+class FetchSegment(_Exchange, frozen=True, tag=3):
     """Ask for the uncompressed bytes of a ledger segment, from an offset."""
 
     number: int
     offset: int
 
 
-class SegmentPart(_Exchange, tag=4):
+class SegmentPart(_Exchange, frozen=True, tag=4):
     """Bytes of a ledger segment; `total` is 0 when the sender does not hold it whole."""
 
     number: int
@@ -56,14 +62,14 @@ class SegmentPart(_Exchange, tag=4):
     data: bytes
 
 
-class FetchBlob(_Exchange, tag=5):
+class FetchBlob(_Exchange, frozen=True, tag=5):
     """Ask for a blob, from an offset."""
 
     digest: bytes
     offset: int
 
 
-class BlobPart(_Exchange, tag=6):
+class BlobPart(_Exchange, frozen=True, tag=6):
     """Bytes of a blob; `total` is 0 when the sender does not hold it."""
 
     digest: bytes
@@ -73,3 +79,19 @@ class BlobPart(_Exchange, tag=6):
 
 
 Exchange = ClockAsk | ClockTell | FetchSegment | SegmentPart | FetchBlob | BlobPart
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER: msgspec.msgpack.Decoder[list[Exchange]] = msgspec.msgpack.Decoder(list[Exchange])
+
+
+def encode_exchange(messages: Sequence[Exchange]) -> bytes:
+    """Return messages as one batch of bytes."""
+    return _ENCODER.encode(messages)
+
+
+def decode_exchange(data: bytes) -> list[Exchange]:
+    """Return the messages of one batch. Raises: PeerFault for anything else."""
+    try:
+        return _DECODER.decode(data)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise PeerFault(f"unreadable exchange from a peer: {error}") from error

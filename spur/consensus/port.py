@@ -19,14 +19,14 @@ import msgspec
 
 from spur.events.envelope import Entry
 
-__all__ = ["Log", "Machine", "Refusal", "SnapshotSource"]
+__all__ = ["Log", "Machine", "Refusal", "SnapshotSource", "TimedLog"]
 
 
 class Refusal(msgspec.Struct, frozen=True, gc=False):
     """Why a proposal was not taken; nothing was appended."""
 
     code: str
-    """not-leader | busy | too-large | transferring."""
+    """not-leader | busy | too-large | transferring | wrong-membership."""
     leader: int = 0
     """The leader as far as known; 0 when unknown."""
 
@@ -81,3 +81,19 @@ class Log(Protocol):
     def propose(self, kind: int, body: bytes, blobs: tuple[bytes, ...]) -> Entry | Refusal: ...
 
     def barrier(self, token: int) -> bool: ...
+
+
+class TimedLog(Log, Protocol):
+    """A log whose engine also judges the clocks: what the controller's front needs."""
+
+    def stamp(self, previous_ns: int) -> int | None:
+        """Return the time of the next entry, or None while too few clocks are known."""
+        ...
+
+    def accept_clock(self) -> None:
+        """A person vouches for this machine's clock."""
+        ...
+
+    def silence_ns(self) -> int:
+        """Return how long no leader was heard; 0 while one is."""
+        ...

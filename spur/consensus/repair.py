@@ -15,7 +15,7 @@ from typing import Protocol
 
 import msgspec
 
-from spur.consensus.blobs import BlobStore, blob_digest
+from spur.consensus.blobs import BlobState, BlobStore, blob_digest
 from spur.consensus.exchange import BlobPart, Exchange, FetchBlob, FetchSegment, SegmentPart
 from spur.consensus.ledger import Ledger, LedgerDamaged
 from spur.events.envelope import Entry, EntryKind, Envelope
@@ -87,7 +87,7 @@ class Repair:
         blobs = []
         for ref in _ENVELOPE.decode(entry.body).attachments:
             blob = self._stores.blobs.get(ref.digest)
-            if blob is None and self._stores.blobs.state(ref.digest) != "gone":
+            if blob is None and self._stores.blobs.state(ref.digest) is not BlobState.GONE:
                 self.want_blob(ref.digest)
                 return None
             blobs.append(blob or b"")

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from spur.consensus.blobs import BlobStore
+from spur.consensus.boxes import Ready, Want, WantChunk
 from spur.consensus.clock import ClockJudge
-from spur.consensus.core import Core, Ready, Want, WantChunk
+from spur.consensus.core import Core
 from spur.consensus.exchange import (
     BlobPart,
     ClockAsk,
@@ -29,12 +30,15 @@ from spur.consensus.exchange import (
     FetchSegment,
     SegmentPart,
 )
+from spur.consensus.faults import SnapshotDamaged
+from spur.consensus.genesis import Genesis
 from spur.consensus.ledger import Ledger, LedgerDamaged
-from spur.consensus.messages import Message, SnapshotChunk
+from spur.consensus.membership import Membership
+from spur.consensus.messages import Append, Message, SnapshotChunk
 from spur.consensus.port import Machine, Refusal
 from spur.consensus.repair import Repair, Repaired
-from spur.consensus.snapshots import SnapshotStore
-from spur.consensus.wal import Wal
+from spur.consensus.snapshots import Snapshot, SnapshotStore
+from spur.consensus.wal import Wal, WalIdentity
 from spur.events.envelope import Entry
 
 __all__ = ["Clocks", "Job", "Replica", "ReplicaSettings", "Storage"]
@@ -42,6 +46,9 @@ __all__ = ["Clocks", "Job", "Replica", "ReplicaSettings", "Storage"]
 
 CLOCK_PROBE_TICKS = 30
 """Ticks between two questions for the peers' clocks, about a second."""
+
+DAMAGE_TICKS = 100
+"""Ticks between two looks for segments that have to be fetched from peers."""
 
 REPLAY_BYTES = 4 << 20
 """Bytes of the ledger given to the machine at once when it starts."""
@@ -67,12 +74,15 @@ class ReplicaSettings:
 
 @dataclass
 class Storage:
-    """The four stores of one replica's directory."""
+    """The four stores of one replica's directory, and what the cluster is."""
 
+    genesis: Genesis
     wal: Wal
     ledger: Ledger
     blobs: BlobStore
     snapshots: SnapshotStore
+    notes: list[str] = field(default_factory=list)
+    """Sentences on what opening found and mended."""
 
 
 @dataclass(frozen=True)
@@ -108,37 +118,40 @@ class Replica:
     def __init__(
         self,
         *,
+        identity: WalIdentity,
         core: Core,
         storage: Storage,
         settings: ReplicaSettings,
         clocks: Clocks,
-        stable: int,
     ) -> None:
+        self.identity = identity
         self.core = core
         self.clocks = clocks
         self.judge = ClockJudge(core.me, core.members.voters())
         self.is_attached = False
+        self.acknowledges = True
+        """Cleared by the shell at the second disk mark: no entry is taken, and no lead kept."""
         self.storage = storage
         self.settings = settings
         self.repair = Repair(core.me, storage)
         self._machine: Machine
         self._lanes = {"wal": _Lane(), "ledger": _Lane()}
-        self._stable = stable
         self._delivered = storage.ledger.last
         self._recorded = storage.ledger.last
         self._unrecorded: deque[Entry] = deque()
         self._recording = False
         self._synced = storage.ledger.last
         self._syncing = False
-        self._recyclable = 0
         self._recycled = 0
         self._snapshot_index = 0
+        self._blobs_before: list[bytes] = []
         self._installing = False
         self._led_term = 0
         self._position = 0
         self._serving: set[int] = set()
         self._outbox: list[Message | Exchange] = []
         self._ticks = 0
+        self._leader_heard_ns = clocks.mono_ns()
 
     # -- Log, for the machine
     @property
@@ -163,6 +176,11 @@ class Replica:
         """Index of the last entry that can be read from the ledger."""
         return self._recorded
 
+    @property
+    def snapshot_index(self) -> int:
+        """Index of the newest durable snapshot known; 0 for none."""
+        return self._snapshot_index
+
     def entries(self, first: int, last: int) -> Sequence[Entry]:
         return self.core.entries(first, last)
 
@@ -182,6 +200,14 @@ class Replica:
             return None
         return self.judge.stamp(previous_ns, wall_ns, mono_ns)
 
+    def silence_ns(self) -> int:
+        """Return how long no leader was heard; 0 while one is."""
+        return 0 if self.core.leader else self.clocks.mono_ns() - self._leader_heard_ns
+
+    def accept_clock(self) -> None:
+        """A person vouches for this machine's clock: its next step is taken."""
+        self.judge.accept()
+
     # -- starting
     def attach(self, machine: Machine) -> None:
         """Give the machine the snapshot and everything committed behind it; blocks.
@@ -190,10 +216,14 @@ class Replica:
         acknowledging, until the peers' bytes have repaired it.
         """
         self._machine = machine
-        snapshot = self.storage.snapshots.latest()
-        if snapshot is not None:
-            machine.restored(snapshot)
+        for snapshot in self.storage.snapshots.newest_first():
+            try:
+                machine.restored(snapshot)
+            except SnapshotDamaged as damage:
+                self.storage.notes.append(f"{damage}; an older one or the ledger takes its place")
+                continue
             self._position = self._snapshot_index = snapshot.index
+            break
         self._replay()
 
     def _replay(self) -> None:
@@ -213,7 +243,7 @@ class Replica:
         """Take a peer's message."""
         if isinstance(message, Exchange):
             self._exchange(message)
-        elif self.is_attached:
+        elif self.is_attached and (self.acknowledges or not isinstance(message, Append)):
             self.core.step(message)
 
     def _exchange(self, message: Exchange) -> None:
@@ -243,14 +273,20 @@ class Replica:
         peers = self.core.members.peers_of(self.core.me)
         if self._ticks % CLOCK_PROBE_TICKS == 0:
             self._ask_clocks(peers)
+        if self._ticks % DAMAGE_TICKS == 0 and peers and not self.repair.wanted:
+            self._look_for_damage()
         self._ticks += 1
         self._outbox.extend(self.repair.tick(peers))
         if self.is_attached:
-            fit = self.judge.is_fit_to_lead(self.clocks.wall_ns(), self.clocks.mono_ns())
+            fit = self.acknowledges and self.judge.is_fit_to_lead(
+                self.clocks.wall_ns(), self.clocks.mono_ns()
+            )
             self.core.may_campaign = fit
             if not fit and self.core.is_leader:
                 self.core.step_down()
             self.core.tick()
+            if self.core.leader:
+                self._leader_heard_ns = self.clocks.mono_ns()
 
     def _ask_clocks(self, peers: Sequence[int]) -> None:
         mono_ns = self.clocks.mono_ns()
@@ -269,20 +305,51 @@ class Replica:
                 lambda matched: self._repaired(whole, matched),
             )
 
+    def _look_for_damage(self) -> None:
+        """Ask the peers for what the ledger lacks, one segment at a time, the newest first."""
+
+        def lacking() -> list[int]:
+            ledger = self.storage.ledger
+            return [damage.segment for damage in ledger.damages] or list(ledger.missing[-1:])
+
+        def ask(numbers: list[int]) -> None:
+            for number in numbers:
+                self.repair.want_segment(number)
+
+        self._later("ledger", lacking, ask)
+
     def _repaired(self, whole: Repaired, matched: bool) -> None:
         self.repair.stored(whole, matched)
         if not self.is_attached and not self.repair.wanted:
             self._replay()
 
+    def snapshot_wanted(self) -> None:
+        """Take note that a snapshot begins: what it does not refer to may be erased after it."""
+        self._blobs_before = self.storage.blobs.held()
+
     def snapshot_written(self, index: int) -> None:
-        """Learn that a snapshot at this index is durable: the WAL behind it may be recycled."""
+        """Learn that a snapshot at this index is durable.
+
+        The WAL behind it may be recycled, and blobs that were here before it began and that it
+        does not refer to belong to jobs that are purged: they are erased.
+        """
         self._snapshot_index = max(self._snapshot_index, index)
         self._plan_recycling()
+        held, self._blobs_before = self._blobs_before, []
+        self._later("ledger", lambda: self._erase_unreferenced(held), _nothing)
 
-    def erase(self, digests: Sequence[bytes]) -> None:
-        """Erase blobs for good, behind what is recorded now."""
-        if digests:
-            self._later("ledger", lambda: self.storage.blobs.erase_all(digests), _nothing)
+    def _erase_unreferenced(self, held: Sequence[bytes]) -> None:
+        snapshot = self.storage.snapshots.latest()
+        if snapshot is not None and held:
+            live = snapshot.live_blobs()
+            self.storage.blobs.erase(digest for digest in held if digest not in live)
+
+    def close(self) -> None:
+        """Close the files; everything acknowledged is durable."""
+        storage = self.storage
+        storage.wal.close()
+        storage.ledger.close()
+        storage.blobs.close()
 
     # -- the turn
     def pump(self) -> bool:
@@ -365,30 +432,23 @@ class Replica:
             return
         ready = self.core.ready()
         if ready is not None:
-            if ready.hard is None and not ready.entries:
+            if not ready.needs_sync:
                 self._persisted(ready)
                 return
-            if ready.entries:
-                self._stable = min(self._stable, ready.first - 1)
             wal, commit = self.storage.wal, ready.commit
             self._later(
                 "wal",
                 lambda: wal.write_group(ready.hard, ready.first, ready.entries, commit),
                 lambda _: self._persisted(ready),
             )
-        elif self._recyclable > self._recycled:
-            below = self._recycled = self._recyclable
-            self._later("wal", lambda: self.storage.wal.recycle(below), _nothing)
 
     def _persisted(self, ready: Ready) -> None:
-        if ready.entries:
-            self._stable = ready.entries[-1].index
         self.core.persisted(ready)
         self._outbox.extend(ready.after)
 
     def _record(self) -> None:
         """Append what is committed and durable here to ledger and packs, in the ledger lane."""
-        waiting, stable = self._unrecorded, self._stable
+        waiting, stable = self._unrecorded, self.core.stable
         if self._installing or self._recording or not waiting or waiting[0].index > stable:
             return
         batch = []
@@ -427,20 +487,31 @@ class Replica:
         self._syncing = False
         self._synced = target
         self._plan_recycling()
+        self._seal()
+
+    def _seal(self) -> None:
+        """Seal full segments, one a job, so that late members wait for none of it long."""
+
+        def sealed(more: bool) -> None:
+            if more:
+                self._seal()
+
+        self._later("ledger", self.storage.ledger.seal, sealed)
 
     def _plan_recycling(self) -> None:
-        self._recyclable = max(self._recyclable, min(self._synced, self._snapshot_index))
+        below = min(self._synced, self._snapshot_index)
+        if below > self._recycled:
+            self._recycled = below
+            self._later("ledger", lambda: self.storage.wal.recycle(below), _nothing)
 
     def _trim(self) -> None:
+        """Forget old entries in memory, in slices: they are in the ledger."""
         core, settings = self.core, self.settings
-        keep = settings.memory_entries
-        if self._recorded - core.first > keep + keep // 4 or core.bytes_in_memory > (
-            settings.memory_bytes + settings.memory_bytes // 4
-        ):
-            below = self._recorded - keep
-            if core.bytes_in_memory > settings.memory_bytes:
-                below = max(below, core.index_by_bytes(settings.memory_bytes))
-            core.trim(min(below, self._recorded))
+        keep_from = max(
+            core.last - settings.memory_entries + 1, core.index_by_bytes(settings.memory_bytes) + 1
+        )
+        if keep_from - core.first >= settings.memory_entries // 4:
+            core.trim(min(keep_from - 1, self._recorded))
 
     # -- late members
     def _serve(self, want: Want | WantChunk) -> None:
@@ -501,39 +572,47 @@ class Replica:
     def _write_chunk(self, chunk: SnapshotChunk) -> None:
         store = self.storage.snapshots
 
-        def run() -> bool:
+        def run() -> None:
             if chunk.number == 0:
-                return store.begin_receive(chunk.data)
-            return store.write_received(chunk.number, chunk.data)
-
-        def finish(whole: bool) -> None:
-            if not whole:
-                self.core.chunk_written(chunk.sender, chunk.index, chunk.number)
+                store.begin_receive(chunk.data)
             else:
-                self._install(chunk)
+                store.write_received(chunk.number, chunk.data)
+
+        def finish(_: None) -> None:
+            self.core.chunk_written(chunk.sender, chunk.index, chunk.number)
+            if self.core.installing == chunk.index and not self._installing:
+                self._install(chunk.index)
 
         self._later("ledger", run, finish)
 
-    def _install(self, chunk: SnapshotChunk) -> None:
+    def _install(self, index: int) -> None:
         """Every chunk is here and checked: let the snapshot become the state."""
         self._installing = True
 
-        def run() -> Any:
+        def run() -> Snapshot:
             snapshot = self.storage.snapshots.finish_receive()
             self.storage.ledger.restart(snapshot.index, snapshot.term, snapshot.chain)
             return snapshot
 
-        def finish(snapshot: Any) -> None:
-            self._installing = False
-            self._unrecorded.clear()
-            self._delivered = self._recorded = self._synced = snapshot.index
-            self._stable = max(self._stable, snapshot.index)
-            self._snapshot_index = snapshot.index
-            self._machine.restored(snapshot)
-            self.core.installed(snapshot.index, snapshot.term, snapshot.membership)
-            self.core.chunk_written(chunk.sender, chunk.index, chunk.number)
+        # The WAL's lane is free of the core's Ready when the restart has been written, and takes
+        # no other before the core has moved as well.
+        self._later(
+            "ledger",
+            run,
+            lambda snapshot: self._later(
+                "wal",
+                lambda: self.storage.wal.restart(None, index),
+                lambda _: self._installed(snapshot),
+            ),
+        )
 
-        self._later("ledger", run, finish)
+    def _installed(self, snapshot: Snapshot) -> None:
+        self._installing = False
+        self._unrecorded.clear()
+        self._delivered = self._recorded = self._synced = snapshot.index
+        self._snapshot_index = snapshot.index
+        self._machine.restored(snapshot)
+        self.core.installed(snapshot.index, snapshot.term, Membership.decode(snapshot.membership))
 
 
 def _nothing(_: Any) -> None:

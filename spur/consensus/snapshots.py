@@ -19,7 +19,10 @@ import msgspec
 from spur.consensus.disk import Disk
 from spur.consensus.faults import NewerFormat, SnapshotDamaged
 
-__all__ = ["KEPT", "ChunkInfo", "Manifest", "Snapshot", "SnapshotStore"]
+__all__ = ["KEPT", "LIVE_BLOBS", "ChunkInfo", "Manifest", "Snapshot", "SnapshotStore"]
+
+LIVE_BLOBS = "live-blobs"
+"""Name of the chunks that list the digests of the blobs which the state refers to."""
 
 KEPT = 2
 """Snapshots that are kept."""
@@ -118,9 +121,21 @@ class Snapshot:
         return data
 
     def chunks(self) -> Iterator[tuple[str, bytes]]:
-        """Yield name and bytes of every chunk. Raises: SnapshotDamaged."""
+        """Yield name and bytes of every chunk of the state. Raises: SnapshotDamaged."""
         for number, info in enumerate(self.meta.chunks, 1):
-            yield info.name, self.chunk(number)
+            if info.name != LIVE_BLOBS:
+                yield info.name, self.chunk(number)
+
+    def live_blobs(self) -> set[bytes]:
+        """Return the digests of the blobs that the state refers to. Raises: SnapshotDamaged."""
+        found: set[bytes] = set()
+        for number, info in enumerate(self.meta.chunks, 1):
+            if info.name == LIVE_BLOBS:
+                data = self.chunk(number)
+                found.update(
+                    data[at : at + _DIGEST_SIZE] for at in range(0, len(data), _DIGEST_SIZE)
+                )
+        return found
 
 
 class SnapshotStore:

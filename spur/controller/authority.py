@@ -28,6 +28,7 @@ __all__ = [
     "RENEWAL_DAYS",
     "Authority",
     "Credentials",
+    "credentials_in",
     "renewal_due",
     "verify_certificate",
     "write_credentials",
@@ -138,10 +139,15 @@ class Authority:
         return Credentials(certificate=_pem(certificate), key=_key_pem(key))
 
 
+def credentials_in(directory: Path) -> TlsFiles:
+    """Return where `write_credentials` puts what a host needs for TLS."""
+    return TlsFiles(authority=directory / _CERTIFICATE_FILE, host=directory / _HOST_FILE)
+
+
 def write_credentials(directory: Path, authority: bytes, credentials: Credentials) -> TlsFiles:
     """Write what a host needs for TLS, each file whole or not at all, and return where."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    files = TlsFiles(authority=directory / _CERTIFICATE_FILE, host=directory / _HOST_FILE)
+    files = credentials_in(directory)
     contents = {files.authority: authority, files.host: credentials.key + credentials.certificate}
     for path, content in contents.items():
         fresh = path.with_suffix(".new")

@@ -17,16 +17,17 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
 from spur.commands.decide import COMMANDS, Context, Decision, decide
 from spur.consensus.clock import ClockStep
-from spur.consensus.port import Log, Refusal, SnapshotSource
+from spur.consensus.port import Refusal, SnapshotSource, TimedLog
 from spur.controller.attachments import Noise, blobs_of
 from spur.events.codec import encode_envelope
 from spur.events.envelope import Actor, Entry, EntryKind, RequestMark
-from spur.projections.apply import ApplyFailed, apply
+from spur.projections.apply import ApplyFailed, apply, follow
 from spur.projections.digest import settle
 from spur.projections.due import next_due_ns
 from spur.projections.react import Effect, resume
@@ -73,7 +74,7 @@ class Front:
     def __init__(
         self,
         state: State,
-        log: Log,
+        log: TimedLog,
         *,
         noise: Noise,
         address_of: Callable[[int], str],
@@ -95,6 +96,7 @@ class Front:
         self._answers: dict[int, list[tuple[Respond, Reply]]] = {}
         self._waiting: deque[_Asked] = deque()
         self._parts: deque[_Asked] = deque()
+        self._queries: list[_Asked] = []
         self._unconfirmed: list[Callable[[int | None], None]] = []
         self._barriers: dict[int, list[Callable[[int | None], None]]] = {}
         self._at_commit: dict[int, list[Callable[[], None]]] = {}
@@ -110,7 +112,7 @@ class Front:
             return
         asked = _Asked(call, actor, respond, request)
         if COMMANDS[type(request)].reads:
-            self._unconfirmed.append(lambda index: self._read(asked, index))
+            self._queries.append(asked)
         elif not self._leads:
             respond(self._not_here(call))
         elif not self._is_ready:
@@ -277,14 +279,24 @@ class Front:
         elif barrier > self.state.index:
             self._at_commit.setdefault(barrier, []).append(lambda: self._read(asked, barrier))
         else:
-            state = self.state
-            context = Context(now_ns=state.time_ns, index=state.index, actor=asked.actor)
-            decision = decide(state, asked.request, context)
-            if isinstance(decision, Rejection):
-                reply = self._refused(asked.call, decision)
-            else:
-                reply = self._reply(asked.call, Answered(encode_answer(decision.answer)))
-            self._answer_at(state.index, asked.respond, reply)
+            self._answer_at(self.state.index, asked.respond, self._query(asked))
+
+    def _query(self, asked: _Asked) -> Reply:
+        state = self.state
+        context = Context(now_ns=state.time_ns, index=state.index, actor=asked.actor)
+        decision = decide(state, asked.request, context)
+        if isinstance(decision, Rejection):
+            return self._refused(asked.call, decision)
+        return self._reply(asked.call, Answered(encode_answer(decision.answer)))
+
+    def _read_unconfirmed(self, asked: _Asked) -> None:
+        """Answer from the committed state, and say that no quorum stands behind it."""
+        age_s = self._log.silence_ns() / 1e9
+        warning = (
+            f"no quorum of controllers answers: this is the state at entry {self.state.index},"
+            f" {age_s:.0f} s after a leader was last heard"
+        )
+        asked.respond(msgspec.structs.replace(self._query(asked), warning=warning))
 
     # -- the turn
     def before_turn(self) -> None:
@@ -301,6 +313,21 @@ class Front:
             else:
                 for confirm in asking:
                     confirm(None)
+        if self._queries:
+            self._confirm_queries()
+
+    def _confirm_queries(self) -> None:
+        """Ask a barrier for the new queries; without any leader the old state must do."""
+        asking, self._queries = self._queries, []
+        self._token += 1
+        if self._log.barrier(self._token):
+            self._barriers[self._token] = [partial(self._read, asked) for asked in asking]
+        elif self._log.leader:
+            for asked in asking:
+                self._read(asked, None)
+        else:
+            for asked in asking:
+                self._read_unconfirmed(asked)
 
     def on_tick(self) -> None:
         """Let the clock's command and the checkpoint run when they are due."""
@@ -308,13 +335,17 @@ class Front:
         if not (self._leads and self._is_ready):
             return
         state = self.state
+        try:
+            now_ns = self._log.stamp(state.time_ns)
+        except ClockStep:
+            return
+        if now_ns is None:
+            return
         if state.index - state.checkpoint_index >= CHECKPOINT_ENTRIES:
             self._ask_itself(Checkpoint())
         due_ns = next_due_ns(state)
-        if due_ns is not None:
-            now_ns = self._log.stamp(state.time_ns)
-            if now_ns is not None and due_ns <= now_ns:
-                self._ask_itself(Tick())
+        if due_ns is not None and due_ns <= now_ns:
+            self._ask_itself(Tick())
 
     def _ask_itself(self, request: Request) -> None:
         call = Call(0, b"", self.commit, 0, 0, None, encode_request(request))
@@ -338,17 +369,17 @@ class Front:
     # -- Machine
     def restored(self, snapshot: SnapshotSource) -> None:
         """Begin from a snapshot."""
-        self.state = load(snapshot)
+        self.state = load(snapshot.chunks())
         self.commit = self.state.index
 
     def committed(self, entries: Sequence[Entry]) -> None:
         """Follow the log; release effects and answers of what is committed."""
         state = self.state
+        unknown = [entry for entry in entries if entry.index > state.index]
+        if unknown:
+            follow(state, unknown)
         for entry in entries:
-            index = entry.index
-            if index > state.index:
-                apply(state, entry, effects=False)
-            self.commit = index
+            index = self.commit = entry.index
             for effect in self._effects.pop(index, ()):
                 self._release(effect)
             for respond, reply in self._answers.pop(index, ()):

@@ -6,17 +6,21 @@ one byte for the name, four for the size of the content, and the 32 of the diges
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from spur.events.envelope import AttachmentRef
 
+if TYPE_CHECKING:
+    from spur.projections.state import State
+
 __all__ = [
     "ATTACHMENT_NAMES",
     "BlobBytes",
+    "live_blobs",
     "pack_attachments",
     "size_of",
     "unpack_attachments",
@@ -55,6 +59,14 @@ def size_of(packed: bytes) -> int:
     for record in _RECORD.iter_unpack(packed):
         size += record[1]
     return size
+
+
+def live_blobs(state: State) -> Iterator[bytes]:
+    """Yield the digest of every blob that some row refers to."""
+    for table in (state.jobs, state.arrays):
+        for row in table.rows.values():
+            for record in _RECORD.iter_unpack(row.attachments):
+                yield record[2]
 
 
 class BlobBytes:

@@ -132,6 +132,8 @@ class Reply(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=4):
     incarnation: Index
     index: Index
     outcome: Answered | Refused
+    warning: str = ""
+    """What a person must know of the answer: no quorum confirms it, and how old it is."""
 
 
 class Goodbye(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=5):

@@ -1,0 +1,143 @@
+"""Making a replica's directory, and opening it again.
+
+    genesis      what the cluster is; the same bytes everywhere
+    wal/         Raft's own log: short, recycled; term and vote live in it
+    ledger/      what is committed, for ever
+    blobs/       attachments
+    snapshots/   states at an index; caches
+
+Opening reads the directory, cuts a torn tail, and puts the Raft core on top of what is committed
+here. Whatever is wrong is one sentence and one exception of `spur.consensus.faults`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spur.consensus.blobs import BlobStore
+from spur.consensus.boxes import CoreSettings, Rng
+from spur.consensus.core import Core
+from spur.consensus.disk import Disk
+from spur.consensus.faults import ForeignDirectory, LedgerDamaged
+from spur.consensus.genesis import Genesis, load_genesis
+from spur.consensus.ledger import Ledger, begin_behind
+from spur.consensus.membership import Membership
+from spur.consensus.replica import Clocks, Replica, ReplicaSettings, Storage
+from spur.consensus.snapshots import SnapshotStore
+from spur.consensus.wal import Recovered, Wal, WalIdentity
+from spur.events.envelope import Entry
+
+__all__ = ["ReplicaOptions", "create_replica", "identity_of", "open_replica"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplicaOptions:
+    """Settings of a replica; none of them may change what is decided."""
+
+    core: CoreSettings = field(default_factory=CoreSettings)
+    replica: ReplicaSettings = field(default_factory=ReplicaSettings)
+    wal_segment_bytes: int = 16 << 20
+
+
+def identity_of(genesis: Genesis, me: int) -> WalIdentity:
+    """Return whose directory a founding member's is.
+
+    Raises: ForeignDirectory when the cluster was not founded with such a member.
+    """
+    member = Membership.decode(genesis.membership).member(me)
+    if member is None:
+        raise ForeignDirectory(
+            f"the cluster {genesis.cluster_id.hex()} was not founded with a member {me}; the"
+            " directory is another controller's, or node_id is wrong; nothing was changed"
+        )
+    return WalIdentity(
+        cluster_id=genesis.cluster_id,
+        incarnation=genesis.incarnation,
+        node_id=me,
+        disk_id=member.disk_id,
+    )
+
+
+def create_replica(disk: Disk, genesis: Genesis, *, me: int, options: ReplicaOptions) -> None:
+    """Make the directory of a founding member; an interrupted creation is simply done again.
+
+    Raises: AlreadyCreated, DiskFault.
+    """
+    Wal.create(disk, identity_of(genesis, me), genesis, segment_bytes=options.wal_segment_bytes)
+
+
+def open_replica(
+    disk: Disk, *, me: int, rng: Rng, clocks: Clocks, options: ReplicaOptions
+) -> Replica:
+    """Open a directory and return its replica, a follower that has not started to tick.
+
+    Raises: what `Wal.open`, `Ledger.open` and `load_genesis` raise; nothing was acknowledged.
+    """
+    genesis = load_genesis(disk)
+    identity = identity_of(genesis, me)
+    wal, found = Wal.open(disk, identity, segment_bytes=options.wal_segment_bytes)
+    notes = [found.cut] if found.cut else []
+    snapshots = SnapshotStore.open(disk)
+    ledger = _open_ledger(disk, genesis, found, snapshots, notes)
+    blobs = BlobStore.open(disk)
+    # The ledger may have kept an entry whose blobs were not synced yet; the WAL still has them.
+    blobs.put(blob for entry in found.entries for blob in entry.blobs if blob)
+    entries = _entries_behind(ledger, found)
+    core = Core(
+        me=me,
+        settings=options.core,
+        rng=rng,
+        hard=found.hard,
+        membership=Membership.decode(genesis.membership),
+        base_index=ledger.last,
+        base_term=ledger.last_term,
+        entries=entries,
+        commit=max(ledger.last, min(found.commit, ledger.last + len(entries))),
+    )
+    storage = Storage(
+        genesis=genesis, wal=wal, ledger=ledger, blobs=blobs, snapshots=snapshots, notes=notes
+    )
+    return Replica(
+        identity=identity, core=core, storage=storage, settings=options.replica, clocks=clocks
+    )
+
+
+def _open_ledger(
+    disk: Disk, genesis: Genesis, found: Recovered, snapshots: SnapshotStore, notes: list[str]
+) -> Ledger:
+    """Open the ledger; where its end is lost, go on behind the newest snapshot.
+
+    What lies before is then fetched from peers.
+    """
+    snapshot = snapshots.latest()
+    try:
+        ledger = Ledger.open(disk, genesis, covered_from=found.first)
+    except LedgerDamaged as damage:
+        if snapshot is None or snapshot.index + 1 < found.first:
+            raise
+        notes.append(f"{damage}; the ledger goes on behind the snapshot at {snapshot.index}")
+        begin_behind(disk, genesis, snapshot.index, snapshot.term, snapshot.chain)
+        ledger = Ledger.open(disk, genesis, covered_from=snapshot.index + 1)
+    if ledger.cut:
+        notes.append(ledger.cut)
+    if snapshot is not None and snapshot.index > ledger.last:
+        # The snapshot had become the state, and the power failed before the ledger followed.
+        ledger.restart(snapshot.index, snapshot.term, snapshot.chain)
+    return ledger
+
+
+def _entries_behind(ledger: Ledger, found: Recovered) -> list[Entry]:
+    """Return the entries of the WAL that follow what the ledger holds.
+
+    Raises: LedgerDamaged when entries are missing between the two.
+    """
+    entries = found.entries
+    if not entries or entries[-1].index <= ledger.last:
+        return []
+    first = entries[0].index
+    if first > ledger.last + 1:
+        raise LedgerDamaged(0, 0, ledger.last + 1, f"the write-ahead log begins at {first}")
+    if first <= ledger.last and entries[ledger.last - first].term != ledger.last_term:
+        # A snapshot replaced this log; what it held beyond is another history.
+        return []
+    return entries[ledger.last + 1 - first :]

@@ -1,0 +1,115 @@
+"""The birth of a cluster: genesis, authority, and a directory for each controller.
+
+Everything that must be the same on every member is made once, here; each directory is complete
+when this returns and can be carried to its host. Whoever holds a directory holds the keys in it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from spur.consensus.disk import OsDisk
+from spur.consensus.genesis import Genesis
+from spur.consensus.membership import Member, Membership
+from spur.consensus.opening import ReplicaOptions, create_replica
+from spur.controller.authority import Authority, write_credentials
+from spur.controller.settings import SETTINGS_FILE
+from spur.values.errors import OperatorFault
+from spur.wire.hello import HostName
+
+__all__ = ["ADMIN_DIRECTORY", "AUTHORITY_DIRECTORY", "TLS_DIRECTORY", "NewController", "give_birth"]
+
+TLS_DIRECTORY = "tls"
+AUTHORITY_DIRECTORY = "authority"
+ADMIN_DIRECTORY = "admin"
+"""Credentials of an administrator's host, inside the first controller's directory."""
+
+SIZES = (1, 3, 5)
+"""Controllers of a new cluster: an odd number, so that a half is never a majority."""
+
+ADMIN_HOST_ID = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewController:
+    """Where a controller will live and be reached."""
+
+    directory: Path
+    raft_address: str
+    rpc_address: str
+
+
+def give_birth(
+    controllers: Sequence[NewController],
+    now: datetime | None = None,
+    options: ReplicaOptions | None = None,
+) -> Genesis:
+    """Make a cluster of 1, 3 or 5 controllers; return its genesis.
+
+    Raises: OperatorFault when a directory is in use or the number is another; nothing is made.
+    """
+    if len(controllers) not in SIZES:
+        raise OperatorFault(
+            f"{len(controllers)} controllers; a cluster has 1, 3 or 5, so that one side of every"
+            " network partition can decide; nothing was made"
+        )
+    for new in controllers:
+        if new.directory.exists() and any(new.directory.iterdir()):
+            raise OperatorFault(
+                f"{new.directory} is not empty; a new controller needs an empty directory;"
+                " nothing was made"
+            )
+    now = now or datetime.fromtimestamp(time.time(), UTC)
+    cluster_id = secrets.token_bytes(16)
+    members = tuple(
+        Member(number, secrets.token_bytes(16), True, new.raft_address, new.rpc_address)
+        for number, new in enumerate(controllers, 1)
+    )
+    genesis = Genesis(cluster_id=cluster_id, membership=Membership(members).encode())
+    for new in controllers:
+        new.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new.directory.chmod(0o700)
+    first = controllers[0].directory
+    authority = Authority.create(first / AUTHORITY_DIRECTORY, cluster_id, now)
+    for member, new in zip(members, controllers, strict=True):
+        _make_directory(member, new, authority, genesis, now, options or ReplicaOptions())
+        if new.directory != first:
+            _copy_authority(first, new.directory)
+    admin = HostName(cluster_id=cluster_id, role="admin", id=ADMIN_HOST_ID)
+    write_credentials(first / ADMIN_DIRECTORY, authority.certificate, authority.issue(admin, now))
+    return genesis
+
+
+def _make_directory(
+    member: Member,
+    new: NewController,
+    authority: Authority,
+    genesis: Genesis,
+    now: datetime,
+    options: ReplicaOptions,
+) -> None:
+    name = HostName(cluster_id=genesis.cluster_id, role="controller", id=member.id)
+    write_credentials(
+        new.directory / TLS_DIRECTORY, authority.certificate, authority.issue(name, now)
+    )
+    create_replica(OsDisk(str(new.directory)), genesis, me=member.id, options=options)
+    settings = (
+        f"node_id = {member.id}\n"
+        f'rpc_address = "{new.rpc_address}"\n'
+        f'raft_address = "{new.raft_address}"\n'
+    )
+    (new.directory / SETTINGS_FILE).write_text(settings)
+
+
+def _copy_authority(source: Path, target: Path) -> None:
+    """Every controller holds the authority, so that losing one host loses no cluster."""
+    (target / AUTHORITY_DIRECTORY).mkdir(mode=0o700)
+    for path in sorted((source / AUTHORITY_DIRECTORY).iterdir()):
+        copy = target / AUTHORITY_DIRECTORY / path.name
+        copy.touch(mode=0o600)
+        copy.write_bytes(path.read_bytes())

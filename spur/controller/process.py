@@ -1,0 +1,48 @@
+"""What every daemon of ours does with its process: interpreter settings, signals, the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import sys
+from collections.abc import Coroutine
+from typing import TypeVar
+
+__all__ = ["run_daemon", "run_until_stopped", "tune_interpreter"]
+
+SWITCH_INTERVAL_S = 0.0005
+"""How long a thread may hold the interpreter while another waits. Source: LOG-CONTRACT 8.2."""
+
+T = TypeVar("T")
+
+
+def tune_interpreter() -> None:
+    """Let disk threads hand over quickly, and keep what is loaded out of every collection."""
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    gc.collect()
+    gc.freeze()
+
+
+def run_daemon(main: Coroutine[None, None, T]) -> T:
+    """Run a coroutine on uvloop where there is one, else on asyncio's own loop."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(main)
+    return uvloop.run(main)
+
+
+async def run_until_stopped(failed: asyncio.Future[BaseException]) -> BaseException | None:
+    """Wait for SIGTERM or SIGINT, which give None, or for a fault, which is returned."""
+    loop = asyncio.get_running_loop()
+    stopped: asyncio.Future[None] = loop.create_future()
+
+    def stop() -> None:
+        if not stopped.done():
+            stopped.set_result(None)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop)
+    await asyncio.wait((stopped, failed), return_when=asyncio.FIRST_COMPLETED)
+    return failed.result() if failed.done() else None

@@ -1,0 +1,88 @@
+"""What a controller is told outside the log: directory, addresses, timers, disk marks.
+
+None of it may change what is decided (LOG-CONTRACT 6.2). The file is `spurctld.toml` in the
+controller's directory; an unknown key is an error that names the nearest known one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from spur.values.errors import OperatorFault
+
+__all__ = ["SETTINGS_FILE", "Settings", "load_settings"]
+
+SETTINGS_FILE = "spurctld.toml"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The settings of one controller; all take effect at its start."""
+
+    node_id: int
+    """Id of this controller in the membership of the cluster."""
+    rpc_address: str
+    """host:port that clients and agents reach with TLS."""
+    raft_address: str
+    """host:port that the other controllers reach with TLS."""
+    socket: str = "spurctld.sock"
+    """Unix socket for commands on this host, in the controller's directory unless absolute."""
+    tick_ms: int = 30
+    """Length of a tick: a heartbeat; an election times out after 10 to 20 of them."""
+    snapshot_entries: int = 100_000
+    """Entries after which another snapshot is written."""
+    disk_first_mark_mib: int = 1024
+    """Free space below which submits and reconfigurations are refused."""
+    disk_second_mark_mib: int = 256
+    """Free space below which this controller stops acknowledging."""
+
+
+_RANGES = {
+    "node_id": (1, 1 << 62),
+    "tick_ms": (5, 10_000),
+    "snapshot_entries": (100, 1 << 40),
+    "disk_first_mark_mib": (0, 1 << 40),
+    "disk_second_mark_mib": (0, 1 << 40),
+}
+
+
+def load_settings(directory: Path) -> Settings:
+    """Read a controller's settings.
+
+    Raises: OperatorFault that names the file, the key and what would be right.
+    """
+    path = directory / SETTINGS_FILE
+    try:
+        table = tomllib.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise OperatorFault(
+            f"{directory} holds no controller (it has no {SETTINGS_FILE}); make one with"
+            " `spurctld create`"
+        ) from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise OperatorFault(f"{path} cannot be read: {error}; nothing was started") from error
+    for key in table:
+        if key not in Settings.__struct_fields__:
+            near = difflib.get_close_matches(key, Settings.__struct_fields__, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise OperatorFault(f"{path}: unknown key {key!r}{hint}; nothing was started")
+    try:
+        settings = msgspec.convert(table, Settings)
+    except msgspec.ValidationError as error:
+        raise OperatorFault(f"{path}: {error}; nothing was started") from error
+    for key, (least, most) in _RANGES.items():
+        value = getattr(settings, key)
+        if not least <= value <= most:
+            raise OperatorFault(
+                f"{path}: {key} is {value}; it must be {least} to {most}; nothing was started"
+            )
+    if settings.disk_second_mark_mib > settings.disk_first_mark_mib:
+        raise OperatorFault(
+            f"{path}: disk_second_mark_mib is {settings.disk_second_mark_mib}, above"
+            f" disk_first_mark_mib {settings.disk_first_mark_mib}; the second mark is the lower"
+            " one; nothing was started"
+        )
+    return settings

@@ -1,0 +1,62 @@
+"""The network between simulated replicas: it loses, delays, repeats, reorders and cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from spur.testing.simulation.world import World
+
+__all__ = ["Network", "Weather"]
+
+
+@dataclass
+class Weather:
+    """How bad the network is, for the whole run."""
+
+    loss: float = 0.0
+    repeats: float = 0.0
+    delay_s: float = 0.002
+    """Typical longest delay; one message in a hundred takes twenty times that."""
+
+
+class Network:
+    """Carries batches of messages between replicas by their ids."""
+
+    def __init__(self, world: World, weather: Weather, receive: Callable[[Any], None]) -> None:
+        self.weather = weather
+        self.cut: set[tuple[int, int]] = set()
+        """Directed pairs that nothing passes."""
+        self._world = world
+        self._receive = receive
+
+    def send(self, sender: int, messages: Sequence[Any]) -> None:
+        """Send each message on its own way."""
+        rng, weather = self._world.rng, self.weather
+        for message in messages:
+            if (sender, message.to) in self.cut or rng.random() < weather.loss:
+                continue
+            for _ in range(2 if rng.random() < weather.repeats else 1):
+                delay_s = 0.0001 + rng.random() ** 3 * weather.delay_s
+                if rng.random() < 0.01:
+                    delay_s *= 20
+                self._world.after(delay_s, self._arrive, sender, message)
+
+    def _arrive(self, sender: int, message: Any) -> None:
+        if (sender, message.to) not in self.cut:
+            self._receive(message)
+
+    def heal(self) -> None:
+        """Let everything pass again."""
+        self.cut.clear()
+
+    def cut_sides(self, side: set[int], everyone: Sequence[int], *, one_way: bool) -> None:
+        """Cut a set of replicas off the rest, in one direction or both."""
+        self.cut = {(a, b) for a in side for b in everyone if b not in side}
+        if not one_way:
+            self.cut |= {(b, a) for a, b in self.cut}
+
+    def cut_pair(self, a: int, b: int) -> None:
+        """Cut two replicas off each other; both still reach the rest."""
+        self.cut = {(a, b), (b, a)}
