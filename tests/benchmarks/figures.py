@@ -49,7 +49,10 @@ def percentile(sorted_values: Sequence[float], share: float) -> float:
 
 
 def describe_machine(directory: Path) -> str:
-    """Return processor, cores, memory, kernel, and the file system that holds `directory`."""
+    """Return processor, cores, memory, kernel, file system of `directory`, Python, and the load.
+
+    The load is that of the last minute: over a few tenths, others shared the machine.
+    """
     processor = platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
@@ -58,7 +61,8 @@ def describe_machine(directory: Path) -> str:
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     return (
         f"{os.cpu_count()} cores of {processor}, {memory_gib:.0f} GiB, "
-        f"Linux {platform.release()}, {file_system(directory)}, Python {platform.python_version()}"
+        f"Linux {platform.release()}, {file_system(directory)}, "
+        f"Python {platform.python_version()}, load {os.getloadavg()[0]:.1f}"
     )
 
 

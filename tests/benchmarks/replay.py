@@ -1,6 +1,6 @@
 """How fast a log becomes state: mixed lives of jobs replayed onto many that wait.
 
-    python -m tests.benchmarks.replay [--live 100000] [--lives 30000] [--runs 5]
+    ops/bench replay [--live 100000] [--lives 30000] [--runs 5]
 
 One process makes the log by asking a cluster, the way a leader does: submissions, plans of the
 scheduler, reports of the nodes, holds, requeues, cancels, purges. For each run a fresh process

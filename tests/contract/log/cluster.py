@@ -54,6 +54,9 @@ class LogCluster(Protocol):
     async def status(self, node: int) -> NodeStatus | None:
         """Return what a node believes; None when it is down or does not answer."""
 
+    def ended(self) -> str:
+        """Return which nodes ended by themselves and their last words; empty when none did."""
+
     async def stop(self) -> None:
         """End all processes."""
 
@@ -102,7 +105,9 @@ async def wait_leader(cluster: LogCluster, among: Iterable[int] | None = None) -
         if leader is not None:
             return leader
         await asyncio.sleep(_POLL_S)
-    raise AssertionError(f"none of {len(nodes)} live nodes leads {cluster.patience_s:.0f} s later")
+    raise AssertionError(
+        f"none of {len(nodes)} live nodes leads {cluster.patience_s:.0f} s later{cluster.ended()}"
+    )
 
 
 async def commit(
@@ -134,6 +139,7 @@ async def commit(
         await asyncio.sleep(_POLL_S)
     raise AssertionError(
         f"{when}, nothing is acknowledged within {cluster.patience_s:.0f} s: {reason}"
+        f"{cluster.ended()}"
     )
 
 

@@ -74,5 +74,8 @@ class MemoryCluster:
             leads=self._machine.leads, term=self._log.term, applied=len(self._machine.applied)
         )
 
+    def ended(self) -> str:
+        return ""
+
     async def stop(self) -> None:
         self.nodes = ()

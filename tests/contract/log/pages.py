@@ -10,6 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 
 __all__ = ["can_see_pages", "is_on_disk"]
@@ -38,16 +39,23 @@ def can_see_pages(directory: Path) -> bool:
         probe.unlink()
 
 
-def is_on_disk(path: Path, data: bytes) -> bool:
-    """Return whether the file holds `data` and every page wholly inside it is clean.
+def is_on_disk(path: Path, pieces: Sequence[bytes]) -> bool:
+    """Return whether the file holds the pieces in a row and every page wholly inside is clean.
 
-    `data` must be longer than two pages; those at its ends are shared with what lies beside it.
+    A format may put bytes of its own between and into them, so one in ten may be missing. Together
+    they must be longer than two pages; those at the ends are shared with what lies beside.
     """
-    at = path.read_bytes().find(data)
-    if at < 0:
+    content = path.read_bytes()
+    found = []
+    at = 0
+    for piece in pieces:
+        position = content.find(piece, at)
+        if position >= 0:
+            found.append(position)
+            at = position + len(piece)
+    if len(found) < 0.9 * len(pieces):
         return False
-    first, end = -(-at // _PAGE), (at + len(data)) // _PAGE
-    return _clean(path, first, end)
+    return _clean(path, -(-found[0] // _PAGE), found[-1] // _PAGE)
 
 
 def _clean(path: Path, first: int, end: int) -> bool:

@@ -172,6 +172,13 @@ class ProcessCluster:
     def last_words(self, node: int) -> str:
         return self._words(node).read_text(errors="replace")[-2000:]
 
+    def ended(self) -> str:
+        return "".join(
+            f"; node {node} ended: {self.last_words(node).strip().splitlines()[-1:]}"
+            for node in self._processes
+            if not self.is_running(node)
+        )
+
     def files(self, node: int) -> list[Path]:
         return sorted(path for path in self.home(node).rglob("*") if path.is_file())
 
