@@ -89,14 +89,15 @@ class Ledger:
         """Open for appending; a directory without a ledger gets an empty one.
 
         `covered_from` is the first index that the write-ahead log holds: from there on anything
-        bad is cut off, since the log brings it back.
+        bad is cut off, since the log brings it back. What is there is durable when this returns.
 
         Raises: LedgerDamaged when the end of the ledger can't be known or does not meet the log;
         ForeignDirectory, NewerFormat. Other damage is in `damages`, and told when it is read.
         """
-        if not disk.exists(DIRECTORY):
-            disk.make_dir(DIRECTORY)
-            disk.sync_dir("")
+        # Always synced: a name that can be seen may be one whose sync failed before.
+        disk.make_dir(DIRECTORY)
+        disk.sync_dir("")
+        disk.sync_dir(DIRECTORY)
         ledger = cls(disk, genesis, load(disk, genesis, covered_from))
         if ledger.last + 1 < covered_from:
             number = segment_of(genesis, ledger.last + 1)
@@ -212,7 +213,7 @@ class Ledger:
                 segment.sync()
 
     def restart(self, index: int, term: int, chain: bytes) -> None:
-        """Go on behind a snapshot at `index`; what was not sealed yet is given up. Durable."""
+        """Go on behind a snapshot at `index`; a segment that is not full is given up. Durable."""
         with self._guarded():
             self.close()
             begin_behind(self._disk, self._genesis, index, term, chain)
@@ -272,8 +273,8 @@ class Ledger:
         last_max = min(last_max, self.last)
         while first <= last_max and bytes_max > 0:
             try:
+                segment = self._holding(first)
                 with self._noting_damage():
-                    segment = self._holding(first)
                     entries, taken = segment.read(first, min(last_max, segment.last), bytes_max)
             except LedgerDamaged:
                 if found:
@@ -294,16 +295,17 @@ class Ledger:
         following = self._segment(segment_of(self._genesis, index + 1))
         if following is not None and following.start.first == index + 1:
             return following.start.chain
+        segment = self._holding(index)
         with self._noting_damage():
-            return self._holding(index).chain_at(index)
+            return segment.chain_at(index)
 
     def segment_bytes(self, number: int) -> bytes:
         """Return a segment's bytes, not compressed, as a peer needs them to repair its own.
 
         Raises: LedgerDamaged when they are not here whole, from the segment's first entry on.
         """
+        segment = self._holding(self._first_of(number))
         with self._noting_damage():
-            segment = self._holding(self._first_of(number))
             return segment.whole()
 
     def _holding(self, index: int) -> Segment:
@@ -320,8 +322,7 @@ class Ledger:
         try:
             yield
         except LedgerDamaged as damage:
-            if self._segment(damage.segment) is not None:
-                self._note(damage)
+            self._note(damage)
             raise
 
     def _note(self, damage: LedgerDamaged) -> None:
@@ -387,7 +388,8 @@ class Ledger:
         first, last = self._first_of(number), number * self._genesis.segment_entries
         if number == segment_of(self._genesis, max(self.last, 1)):
             last = self.last
-        walk.walk_to(data, last)
+            data = data[: walk.end_of(data, last)]
+        walk.walk(data, 0)
         if first > self.last or (start.first, walk.index - 1) != (first, last):
             raise LedgerDamaged(number, 0, first, "the bytes offered for it are not all of it")
         before, after = self._segment(number - 1), self._segment(number + 1)
@@ -409,7 +411,7 @@ class Ledger:
 def begin_behind(disk: Disk, genesis: Genesis, index: int, term: int, chain: bytes) -> None:
     """Let the ledger of a directory go on behind a snapshot at `index`. Durable.
 
-    Sealed segments before stay. Also the way out where a ledger can't be opened, because its end
+    Full segments before stay. Also the way out where a ledger can't be opened, because its end
     can't be known: what lies before is filled in from peers.
     """
     number = segment_of(genesis, index + 1)
@@ -418,7 +420,6 @@ def begin_behind(disk: Disk, genesis: Genesis, index: int, term: int, chain: byt
     kept = raw_name(number)
     for each in disk.names(DIRECTORY):
         name = f"{DIRECTORY}/{each}"
-        is_sealed_before = each.endswith(".sealed") and int(each.partition(".")[0]) < number
-        if name != kept and not is_sealed_before:
+        if name != kept and int(each.partition(".")[0]) >= number:
             disk.remove(name)
     disk.sync_dir(DIRECTORY)

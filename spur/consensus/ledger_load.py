@@ -54,15 +54,18 @@ class _Loader:
     def load(self) -> Loaded:
         found = self._found
         numbers = self._load_seals()
-        run = self._run(numbers)
-        for number in run:
-            segment = self._load_raw(number, is_last=number == run[-1])
+        newest = max([*numbers, *found.sealed, *found.damages], default=0)
+        for number in numbers:
+            if number == newest or self._is_followed(number, numbers):
+                segment = self._load_raw(number, is_last=number == newest)
+            else:
+                segment = self._load_complete(number)
             if segment is not None:
                 found.raw[number] = segment
             if found.cut is not None:
                 break
         for number in numbers:
-            if number not in found.raw:
+            if number not in found.raw and number not in found.damages:
                 self._remove(raw_name(number))
         self._check_links()
         return found
@@ -93,46 +96,73 @@ class _Loader:
                 self._remove(raw_name(each))
         return [each for each in raw if each not in found.sealed]
 
-    def _run(self, numbers: list[int]) -> list[int]:
-        """Return the raw segments that end the ledger: in a row, the last behind all sealed ones.
+    def _is_followed(self, number: int, raw: list[int]) -> bool:
+        """Tell whether the next segment takes up where this one should end.
 
-        Raw segments before the row are from before a snapshot was installed.
+        It does not where a snapshot was installed in between.
         """
-        newest_sealed = max([*self._found.sealed, *self._found.damages], default=0)
-        if not numbers or numbers[-1] < newest_sealed:
-            return []
-        run = [numbers[-1]]
-        while run[0] - 1 in numbers and self._begins_with_its_first(run[0]):
-            run.insert(0, run[0] - 1)
-        return run
+        number += 1
+        if number in self._found.sealed:
+            first = self._found.sealed[number].start.first
+        elif number in raw:
+            file = self._disk.open(raw_name(number))
+            try:
+                first = decode_start(self._genesis, number, file.read_at(0, START_SIZE)).first
+            except LedgerDamaged:
+                return True
+            finally:
+                file.close()
+        else:
+            return number in self._found.damages
+        return first == (number - 1) * self._genesis.segment_entries + 1
 
-    def _begins_with_its_first(self, number: int) -> bool:
-        file = self._disk.open(raw_name(number))
+    def _load_complete(self, number: int) -> RawSegment | None:
+        """Read a raw segment from before a snapshot; None unless it is complete and sound."""
+        data = read_whole(self._disk, raw_name(number))
         try:
-            start = decode_start(self._genesis, number, file.read_at(0, START_SIZE))
+            start = decode_start(self._genesis, number, data[:START_SIZE])
+            walk = RecordWalk(start)
+            walk.walk(data, 0)
         except LedgerDamaged:
-            return True
-        finally:
-            file.close()
-        return start.first == (number - 1) * self._genesis.segment_entries + 1
+            return None
+        if walk.index != number * self._genesis.segment_entries + 1:
+            return None
+        return RawSegment(self._disk.open(raw_name(number)), start, walk)
 
     def _load_raw(self, number: int, *, is_last: bool) -> RawSegment | None:
-        """Read a raw segment; None if all of it is cut off."""
+        """Read a raw segment; None if all of it is cut off or damaged."""
         name = raw_name(number)
         data = read_whole(self._disk, name)
         try:
             start = decode_start(self._genesis, number, data[:START_SIZE])
         except LedgerDamaged as damage:
-            if not self._is_covered(damage.index):
+            if self._is_covered(damage.index):
+                self._tell_cut(name, damage)
+            elif is_last:
                 raise
-            self._tell_cut(name, damage)
+            else:
+                self._found.damages[number] = damage
             return None
         walk = RecordWalk(start)
         self._walk(name, data, walk, is_last=is_last)
         file = self._disk.open(name)
-        if walk.offset < len(data) and self._found.cut is not None:
-            self._truncate(file, walk.offset)
+        if self._covered_from is not None:
+            if walk.offset < len(data) and self._found.cut is not None:
+                file.truncate(walk.offset)
+            self._write_again(file, data, walk, start.first)
         return RawSegment(file, start, walk)
+
+    def _write_again(self, file: File, data: bytes, walk: RecordWalk, first: int) -> None:
+        """Make durable what may not be: everything from where the log covers it.
+
+        If a sync had failed before, the page cache may show what the disk does not hold, and
+        another sync would pass it over. The same bytes written once more are not passed over.
+        """
+        position = max(0, (self._covered_from or 0) - first)
+        if position < len(walk.offsets):
+            begin = walk.offsets[position]
+            file.write_at(begin, data[begin : walk.offset])
+        file.sync()
 
     def _walk(self, name: str, data: bytes, walk: RecordWalk, *, is_last: bool) -> None:
         """Walk to the end, over confined damage, or to where the rest is cut off."""
@@ -158,11 +188,6 @@ class _Loader:
                 else:
                     raise
             return
-
-    def _truncate(self, file: File, size: int) -> None:
-        if self._covered_from is not None:
-            file.truncate(size)
-            file.sync()
 
     def _is_covered(self, index: int) -> bool:
         return self._covered_from is not None and index >= self._covered_from

@@ -232,7 +232,16 @@ class SealedSegment:
         position = frame_of(frames, first)
         frame, piece = frames[position], self._piece(position)
         at = self._find(frame, piece, first)
-        return decode_entries(self.start.number, piece, frame.offset, at, first, last, bytes_max)
+        return decode_entries(
+            self.start.number,
+            piece,
+            frame.offset,
+            at,
+            first,
+            last,
+            bytes_max,
+            is_checked=True,
+        )
 
     def chain_at(self, index: int) -> bytes:
         frames = self._table()

@@ -52,6 +52,9 @@ __all__ = [
 FRAME_BYTES = 128 * 1024
 """Bytes of a segment after which a frame ends, at the next record."""
 
+COMPRESSION = 3
+"""Level of zlib: on bodies with few repetitions 2.4 times as fast as the default, 1 % larger."""
+
 FORMAT = 1
 
 _CHAIN_TAG = b"spur-ledger"
@@ -188,12 +191,21 @@ def encode_records(
 
 
 def decode_entries(
-    number: int, data: bytes, offset: int, at: int, first: int, last: int, bytes_max: int
+    number: int,
+    data: bytes,
+    offset: int,
+    at: int,
+    first: int,
+    last: int,
+    bytes_max: int,
+    *,
+    is_checked: bool = False,
 ) -> tuple[list[Entry], int]:
     """Read entries first to last, or until their bodies reach bytes_max, from a piece of a segment.
 
     `at` is where entry `first` begins in `data`, `offset` where `data` begins in the segment. Fewer
-    come back when `data` ends, or before damage. Returns the bytes of the bodies as well.
+    come back when `data` ends, or before damage. Returns the bytes of the bodies as well. With
+    `is_checked` a CRC of all of `data` was right, and those of its records are not looked at.
 
     Raises: LedgerDamaged when entry `first` does not match its CRC; the chain is not checked.
     """
@@ -209,7 +221,7 @@ def decode_entries(
             raise LedgerDamaged(number, offset + at, index, "it ends within a record")
         check, _, found, term, kind, length = unpack(data, at)
         stop = body_at + length
-        if found != index or stop > end or crc32c(view[at + 4 : stop]) != check:
+        if found != index or stop > end or not (is_checked or crc32c(view[at + 4 : stop]) == check):
             if entries:
                 break
             raise LedgerDamaged(number, offset + at, index, "a record does not match its CRC")
@@ -286,17 +298,14 @@ class RecordWalk:
                     what = "a record does not follow from the chain"
             raise LedgerDamaged(self.number, at + begin, index, what)
 
-    def walk_to(self, data: bytes, last: int) -> None:
-        """Walk a whole segment's bytes, but not beyond entry `last`.
-
-        Raises: LedgerDamaged.
-        """
+    def end_of(self, data: bytes, last: int) -> int:
+        """Return where entry `last` ends, going by the lengths alone."""
         end = len(data)
         at, index = self.offset, self.index
         while index <= last and end - at >= _HEAD:
             at += _HEAD + _RECORD.unpack_from(data, at)[5]
             index += 1
-        self.walk(data[:at], 0)
+        return at
 
     def step_over(self, data: bytes, begin: int) -> bool:
         """Pass one damaged record if the next one is whole; its h is taken as it is."""
@@ -323,7 +332,7 @@ def encode_sealed(genesis: Genesis, walk: RecordWalk, start: SegmentStart, data:
     starts = _frame_starts(walk.offsets)
     bounds = [0, *(walk.offsets[position] for position in starts[1:]), len(data)]
     view = memoryview(data)
-    pieces = [zlib.compress(view[begin:end]) for begin, end in pairwise(bounds)]
+    pieces = [zlib.compress(view[begin:end], COMPRESSION) for begin, end in pairwise(bounds)]
     stored_at = SEAL_SIZE + table_size(len(pieces))
     rows = []
     for position, offset, piece in zip(starts, bounds, pieces, strict=False):

@@ -171,6 +171,8 @@ class Wal:
         """
         found = _Reader(disk, identity)
         found.read()
+        # The names of directory and genesis file: they may be seen though their sync failed.
+        disk.sync_dir("")
         wal = cls(disk, identity, segment_bytes)
         wal._hard, wal._commit = found.hard, found.commit
         wal._next, wal._group = found.first + len(found.entries), found.next_group
