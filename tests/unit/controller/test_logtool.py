@@ -165,7 +165,7 @@ def test_erased_attachment_is_exported_as_erased(tmp_path: Path, spur: Spur) -> 
     write_directory(tmp_path, story())
     digest = hashlib.sha256(bytes(16) + SECRET).digest()
     blobs = BlobStore.open(OsDisk(str(tmp_path)))
-    blobs.erase(digest)
+    blobs.erase([digest])
     blobs.close()
     script = spur("log", "export", tmp_path, "--first", "19").rows[0]["attachments"][0]
     assert (script["content"], script["digest"]) == ("(erased)", digest.hex())
