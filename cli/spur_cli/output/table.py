@@ -27,7 +27,7 @@ def write_table(result: Listing | Record) -> None:
         return
     width = max(len(name) for name in result.fields)
     for name, value in result.fields.items():
-        print(f"{name:<{width}}  {_format_cell(value)}")
+        print(f"{name:<{width}}  {_format_cell(value) or '-'}")
 
 
 def _write_listing(listing: Listing) -> None:

@@ -227,7 +227,8 @@ def test_verify_says_what_is_whole(written: tuple[Path, Cluster], spur: Spur) ->
         "entries": 20,
         "missing": [],
         "torn": None,
-        "blobs": 1,
+        "attachments": 1,
+        "attachments_missing": 2,
     }
 
 
