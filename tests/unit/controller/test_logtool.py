@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 import pytest
-from spur.consensus.ledger import Ledger
 
 from spur.consensus.blobs import BlobStore
 from spur.consensus.disk import OsDisk
 from spur.consensus.genesis import Genesis, genesis_chain, store_genesis
+from spur.consensus.ledger import Ledger
 from spur.consensus.membership import Member, Membership
 from spur.events.envelope import EntryKind, chain_next
 from spur.projections.digest import state_digest
