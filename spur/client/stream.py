@@ -42,6 +42,9 @@ class StreamOwner(Protocol):
     def faulted(self, stream: Stream, sentence: str) -> None:
         """Hear why nothing more will come; the owner closes the stream, with or without a word."""
 
+    def drained(self, stream: Stream) -> None:
+        """Hear, once `tell_when_drained` was set, that the socket took what waited."""
+
     def closed(self, stream: Stream) -> None:
         """Hear that the socket is gone; called once for each stream that was connected."""
 
@@ -61,6 +64,8 @@ class Stream(asyncio.Protocol):
         self.tls = tls
         self.closing = False
         """True once `close` was called or a fault was met: nothing more is sent or read."""
+        self.tell_when_drained = False
+        """Set by an owner that waits before it sends more."""
         self.remote: object = None
         """The other side's address as the kernel gives it; kept when the connection is gone."""
         self._loop = asyncio.get_running_loop()
@@ -81,6 +86,11 @@ class Stream(asyncio.Protocol):
         transport = self._transport
         waiting = transport.get_write_buffer_size() if transport is not None else 0
         return self._frames_size + waiting
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the socket takes nothing at present."""
+        return self._write_paused
 
     def extra(self, name: str) -> object:
         """Return what asyncio knows of the connection by this name; None when it is gone."""
@@ -125,11 +135,11 @@ class Stream(asyncio.Protocol):
             return
         self._linger = self._loop.call_later(LINGER_S, self.abort)
         self.resume_reading()
-        if not self._flushing and not self._write_paused:
+        if not self._write_paused:
             self._flush()
 
     def abort(self) -> None:
-        """End the connection now; what waits is not sent."""
+        """End the connection now, or as soon as it is made; what waits is not sent."""
         self.closing = True
         if self._transport is not None:
             self._transport.abort()
@@ -141,7 +151,9 @@ class Stream(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self.remote = transport.get_extra_info("peername")
         self._transport.set_write_buffer_limits(high=_WRITE_BYTES_MAX)
-        if self.tls is None:
+        if self.closing:
+            self._transport.abort()
+        elif self.tls is None:
             self.owner.opened(self)
         else:
             self._handshake(self.tls)
@@ -232,6 +244,9 @@ class Stream(asyncio.Protocol):
             if frames and not self._write_paused:
                 self._flushing = True
                 self._loop.call_soon(self._flush)
+        if self.tell_when_drained and not frames and not self._write_paused and not self.closing:
+            self.tell_when_drained = False
+            self.owner.drained(self)
         if self.closing and not frames and not self._ended and self._transport is not None:
             self._ended = True
             if self.tls is not None:

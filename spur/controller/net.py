@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from spur.client.tls import TlsFiles, client_context, server_context
+from spur.controller.once import Once
 from spur.controller.peers import (
     NOT_YET,
     Handshake,
@@ -30,9 +31,6 @@ from spur.wire.hello import Lane, PeerIdentity
 __all__ = ["NetSettings", "PeerAddress", "PeerCodec", "PeerNet"]
 
 M = TypeVar("M")
-
-_STRANGERS_MAX = 64
-"""Addresses of refused callers that are remembered so that each is reported once."""
 
 
 class PeerNet(Generic[M]):
@@ -64,7 +62,7 @@ class PeerNet(Generic[M]):
         self._route = route
         self._report = report
         self._reported: dict[int, str] = {}
-        self._strangers: dict[str, str] = {}
+        self._strangers = Once(lambda sentence: report(0, sentence))
         self._members: dict[int, PeerAddress] = {}
         self._server: asyncio.Server | None = None
         self._watch: asyncio.TimerHandle | None = None
@@ -157,9 +155,9 @@ class PeerNet(Generic[M]):
         network = self._network
         handshake = Handshake(network, None)
         stream = handshake.make_stream()
-        loop = asyncio.get_running_loop()
         if len(network.handshakes) > network.settings.incoming_max:
-            loop.call_soon(handshake.fail, "too many connections wait for their hello")
+            handshake.fail("too many connections wait for their hello")
+        loop = asyncio.get_running_loop()
         sentence = f"no hello within {network.settings.hello_s:g} s"
         timer = loop.call_later(network.settings.hello_s, handshake.fail, sentence)
         handshake.outcome.add_done_callback(lambda outcome: timer.cancel())
@@ -171,12 +169,9 @@ class PeerNet(Generic[M]):
     def _judged(self, host: str, sentence: str) -> None:
         """Report a refused caller once for each change of the reason."""
         if not sentence:
-            self._strangers.pop(host, None)
-        elif self._watch is not None and host and self._strangers.get(host) != sentence:
-            if len(self._strangers) >= _STRANGERS_MAX:
-                self._strangers.clear()
-            self._strangers[host] = sentence
-            self._report(0, f"a caller from {host} was refused: {sentence}")
+            self._strangers.forget(host)
+        elif self._watch is not None and host:
+            self._strangers.report(host, f"a caller from {host} was refused: {sentence}")
 
     def _changed(self, peer: int) -> None:
         """Report a peer when the summary of its two lanes changes."""

@@ -203,6 +203,9 @@ class Handshake(Generic[M]):
         """Give up: TLS failed or what came is no hello."""
         self.fail(sentence, refused=True)
 
+    def drained(self, stream: Stream) -> None:
+        """Nothing to do: a handshake never waits to send."""
+
     def closed(self, stream: Stream) -> None:
         """Give up, unless the outcome is known."""
         self._finish("it closed the connection before its hello")
@@ -268,9 +271,10 @@ class Link(Generic[M]):
         self._dropped_lately = False
         self._silent_s = 0.0 if self._heard else self._silent_s + passed_s
         self._heard = False
-        if self._silent_s >= self._network.settings.silence_s_max:
+        silence_s_max = self._network.settings.silence_s_max
+        if self._silent_s >= silence_s_max:
             stream.abort()
-            self._lost(f"nothing was heard for {self._silent_s:.1f} s")
+            self._lost(f"nothing was heard for {silence_s_max:g} s")
             return
         if not self._sent:
             stream.send(_KEEPALIVE)
@@ -343,6 +347,9 @@ class Link(Generic[M]):
         stream.abort()
         if stream is self._stream:
             self._lost(sentence)
+
+    def drained(self, stream: Stream) -> None:
+        """Nothing to do: a full link drops."""
 
     def closed(self, stream: Stream) -> None:
         """Hear that a connection is gone; the former one of two says nothing."""

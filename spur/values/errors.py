@@ -11,7 +11,6 @@ Identity is the code, never the text.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 import msgspec
@@ -46,8 +45,7 @@ class Retry(StrEnum):
     LEADER = "after-leader-change"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ErrorCode:
+class ErrorCode(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One row of the table of errors."""
 
     code: str
@@ -84,6 +82,12 @@ _ROWS = (
     _row("busy", Fault.OURS, Retry.NOW, 1, "too much waits to be committed"),
     _row("disk-low", Fault.OPERATOR, Retry.NOW, 1, "too little room on the disk"),
     _row("clock-step", Fault.OPERATOR, Retry.NOW, 1, "the clock stepped too far to be believed"),
+    # -- the wire
+    _row("protocol", Fault.PEER, Retry.NEVER, 1, "the other side broke the protocol"),
+    _row("foreign-peer", Fault.PEER, Retry.NEVER, 1, "the other side is not who it should be"),
+    _row("timed-out", Fault.PEER, Retry.NOW, 1, "the other side was silent for too long"),
+    _row("unreachable", Fault.OPERATOR, Retry.NOW, 1, "no controller answers; nothing was sent"),
+    # -- ours
     _row("fault", Fault.OURS, Retry.NEVER, 1, "the request ran into a fault of ours"),
 )
 

@@ -49,6 +49,10 @@ def route(message: bytes) -> tuple[int, Lane]:
     return (2 if message.startswith(b"shell") else 1), Lane.BULK
 
 
+NODES: list[Node] = []
+"""What a test started; closed at its end, however it ends."""
+
+
 class Node:
     """A replica's transport, with what it received and reported."""
 
@@ -59,6 +63,7 @@ class Node:
         settings: NetSettings = QUICK,
         codecs: dict[int, PeerCodec[bytes]] = CODECS,
     ) -> None:
+        NODES.append(self)
         self.me = me
         self.got: list[tuple[int, bytes]] = []
         self.reports: list[tuple[int, str]] = []
@@ -93,7 +98,7 @@ def identity(number: int, **changed: Any) -> PeerIdentity:
 async def until(condition: Callable[[], bool], wait_s: float = 3.0) -> None:
     """Wait for a condition; fail when it does not come."""
     async with asyncio.timeout(wait_s):
-        while not condition():  # noqa: ASYNC110  # any change of the state may be it
+        while not condition():  # noqa: ASYNC110  # there is no event for any change of a state
             await asyncio.sleep(0.005)
 
 
@@ -128,7 +133,12 @@ def run(request: pytest.FixtureRequest) -> Run:
         async def guarded() -> None:
             faults: list[dict[str, Any]] = []
             asyncio.get_running_loop().set_exception_handler(lambda _, what: faults.append(what))
-            await main
+            try:
+                await main
+            finally:
+                for node in NODES:
+                    await node.net.close()
+                NODES.clear()
             await asyncio.sleep(0.02)
             assert not faults, faults
 
@@ -185,8 +195,6 @@ def test_three_replicas_hear_each_other(run: Run, files: Files) -> None:
                 f"replica {peer}" for peer in {1, 2, 3} - {node.me.node_id}
             )
             assert node.said("is connected") == 2
-        for node in nodes:
-            await node.net.close()
 
     run(main())
 
@@ -203,8 +211,6 @@ def test_message_of_many_frames_arrives(run: Run, files: Files) -> None:
         await until(lambda: bool(two.got))
         assert two.got == [(1, large)]
         assert one.net.dropped == {}
-        await one.net.close()
-        await two.net.close()
 
     run(main())
 
@@ -230,8 +236,6 @@ def test_replica_that_comes_back_is_dialled_at_once(run: Run, files: Files) -> N
         assert one.said("Connection refused") == 1
         one.net.send(2, [b"welcome back"])
         await until(lambda: again.got == [(1, b"welcome back")])
-        await one.net.close()
-        await again.net.close()
 
     run(main())
 
@@ -268,8 +272,6 @@ def test_wrong_replica_is_refused_with_one_sentence(
         assert two.said(heard_by_two) == 1
         assert strange.said(heard_by_one) == 1
         assert not two.net.is_connected(1)
-        await strange.net.close()
-        await two.net.close()
 
     run(main())
 
@@ -289,8 +291,6 @@ def test_certificate_of_another_authority_is_refused(
         assert two.said("was not issued by this cluster's authority") == 1
         assert len(two.reports) == 1
         assert len(one.reports) == 1
-        await one.net.close()
-        await two.net.close()
 
     run(main())
 
@@ -303,8 +303,6 @@ def test_dialler_checks_the_certificate_too(run: Run, files: Files, tmp_path: Pa
         one, two = Node(identity(1), files(1)), Node(identity(2), files(2, by=other))
         await join(one, two)
         await until(lambda: one.said("was not issued by this cluster's authority") == 1)
-        await one.net.close()
-        await two.net.close()
 
     run(main())
 
@@ -317,8 +315,6 @@ def test_expired_certificate_is_said(run: Run, files: Files) -> None:
         two = Node(identity(2), files(2))
         await join(one, two)
         await until(lambda: two.said("was refused: its certificate has expired") == 1)
-        await one.net.close()
-        await two.net.close()
 
     run(main())
 
@@ -331,8 +327,6 @@ def test_agent_is_no_replica(run: Run, files: Files) -> None:
         await join(agent, two)
         await until(lambda: two.said("its certificate names spur://") == 1)
         assert two.said("/compute/1; the replica it says it is has spur://") == 1
-        await agent.net.close()
-        await two.net.close()
 
     run(main())
 
@@ -348,8 +342,6 @@ def test_other_replica_at_the_address_is_refused(run: Run, files: Files) -> None
         await until(lambda: one.said("it is replica 3; replica 2 was expected") == 1)
         await until(lambda: one.said("it is replica 2; replica 3 was expected") == 1)
         assert not one.net.is_connected(2)
-        for node in (one, two, three):
-            await node.net.close()
 
     run(main())
 
@@ -378,8 +370,6 @@ def test_slow_peer_costs_a_bounded_memory(run: Run, files: Files) -> None:
         await until(lambda: stream.unsent_bytes == 0)
         one.net.send(2, [b"after"])
         await until(lambda: (1, b"after") in two.got)
-        await one.net.close()
-        await two.net.close()
 
     run(main())
 
@@ -397,8 +387,6 @@ def test_batch_over_the_limit_sends_what_fits(run: Run, files: Files) -> None:
         kept = [message[0] for _, message in two.got]
         assert kept == sorted(kept)
         assert len(kept) + one.net.dropped.get(2, 0) == 60
-        await one.net.close()
-        await two.net.close()
 
     run(main())
 
@@ -414,10 +402,8 @@ def test_silent_peer_is_dialled_anew(run: Run, files: Files) -> None:
             stream = two.net._network.links[1, lane]._stream
             assert stream is not None
             stream.closing = True
-        await until(lambda: one.said("nothing was heard for 0.3") == 1)
+        await until(lambda: one.said("nothing was heard for 0.3 s") == 1)
         await until(lambda: one.said("is connected") == 2)
-        await one.net.close()
-        await two.net.close()
 
     run(main())
 
@@ -429,10 +415,8 @@ def test_idle_peers_stay_connected(run: Run, files: Files) -> None:
         one, two = Node(identity(1), files(1)), Node(identity(2), files(2))
         await join(one, two)
         await until(lambda: one.net.is_connected(2))
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(0.6)
         assert len(one.reports) == len(two.reports) == 1
-        await one.net.close()
-        await two.net.close()
 
     run(main())
 
@@ -460,8 +444,6 @@ def test_peer_that_breaks_the_rules_is_cut(
         await until(lambda: two.said(sentence) == 1)
         await until(lambda: two.said("is connected") == 2)
         assert two.got == []
-        await one.net.close()
-        await two.net.close()
 
     run(main())
 
@@ -490,8 +472,6 @@ def test_stranger_on_the_port_does_no_harm(run: Run, first: bytes) -> None:
         assert two.said("a caller from 127.0.0.1 was refused: ") == 1
         one.net.send(2, [b"still here"])
         await until(lambda: two.got == [(1, b"still here")])
-        await one.net.close()
-        await two.net.close()
 
     run(main())
 
@@ -567,7 +547,5 @@ def test_member_that_moved_is_dialled_at_its_new_address(run: Run, files: Files)
         await asyncio.sleep(0.1)
         assert old.got == []
         assert not one.net.is_connected(2)
-        for node in (one, old, new):
-            await node.net.close()
 
     run(main())
