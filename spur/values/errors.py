@@ -86,7 +86,6 @@ _ROWS = (
     _row("protocol", Fault.PEER, Retry.NEVER, 1, "the other side broke the protocol"),
     _row("foreign-peer", Fault.PEER, Retry.NEVER, 1, "the other side is not who it should be"),
     _row("timed-out", Fault.PEER, Retry.NOW, 1, "the other side was silent for too long"),
-    _row("unreachable", Fault.OPERATOR, Retry.NOW, 1, "no controller answers; nothing was sent"),
     # -- ours
     _row("fault", Fault.OURS, Retry.NEVER, 1, "the request ran into a fault of ours"),
 )

@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 import pytest
-import uvloop
 
 from spur.client.address import TcpAddress
 from spur.client.tls import TlsFiles
 from spur.controller.authority import Authority, write_credentials
 from spur.controller.net import NetSettings, PeerAddress, PeerCodec, PeerNet
+from spur.testing.loops import Run, until
 from spur.values.errors import OperatorFault, PeerFault
 from spur.wire.hello import HostName, Lane, PeerIdentity
 
@@ -95,13 +95,6 @@ def identity(number: int, **changed: Any) -> PeerIdentity:
     return msgspec.structs.replace(me, **changed)
 
 
-async def until(condition: Callable[[], bool], wait_s: float = 3.0) -> None:
-    """Wait for a condition; fail when it does not come."""
-    async with asyncio.timeout(wait_s):
-        while not condition():  # noqa: ASYNC110  # there is no event for any change of a state
-            await asyncio.sleep(0.005)
-
-
 async def join(*nodes: Node) -> None:
     """Start nodes and tell each of all."""
     for node in nodes:
@@ -121,31 +114,22 @@ def introduce(*nodes: Node) -> None:
         node.net.set_members(members)
 
 
-Run = Callable[[Awaitable[None]], None]
+@pytest.fixture(name="run")
+def run_and_close(run: Run) -> Run:
+    """Run a test's coroutine and close what it started."""
 
-
-@pytest.fixture(params=["asyncio", "uvloop"])
-def run(request: pytest.FixtureRequest) -> Run:
-    """Run a test's coroutine on each kind of loop."""
-    factory = asyncio.new_event_loop if request.param == "asyncio" else uvloop.new_event_loop
-
-    def on_loop(main: Awaitable[None]) -> None:
-        async def guarded() -> None:
-            faults: list[dict[str, Any]] = []
-            asyncio.get_running_loop().set_exception_handler(lambda _, what: faults.append(what))
+    def whole(main: Awaitable[None]) -> None:
+        async def closing() -> None:
             try:
                 await main
             finally:
                 for node in NODES:
                     await node.net.close()
                 NODES.clear()
-            await asyncio.sleep(0.02)
-            assert not faults, faults
 
-        with asyncio.Runner(loop_factory=factory) as runner:
-            runner.run(guarded())
+        run(closing())
 
-    return on_loop
+    return whole
 
 
 @pytest.fixture(scope="module")
