@@ -100,25 +100,33 @@ def placed_spec(state: State, spec: JobSpec) -> JobSpec | Rejection:
 
 
 def refuse_submission(state: State, request: SubmitJob, context: Context) -> Rejection | None:
-    """Return why a submission is not accepted, or None. Its partitions are judged apart."""
-    if request.priority is not None:
-        if role_of(state, context.actor) < Role.OPERATOR:
-            return Rejection(
-                "not-permitted", "a fixed priority takes an operator; nothing was changed"
-            )
-        if not 0 <= request.priority <= COUNT_MAX:
-            return _invalid(f"priority {request.priority} is not from 0 to {COUNT_MAX}")
+    """Return why a submission that names its partitions is not accepted, or None."""
+    spec = request.spec
+    refused = (
+        _refuse_partitions(state, spec.partitions)
+        or _refuse_spec(spec)
+        or _refuse_nice(state, spec.nice, context)
+        or _refuse_priority(state, request.priority, context)
+        or _refuse_attachments(request.attachments, batch=spec.batch)
+        or _refuse_live_blobs(state, context)
+    )
+    if refused is not None:
+        return refused
+    # There is a partition, so there is a configuration.
     settings = settings_of(state)
     if len(state.jobs) >= settings.job_count_max:
         return _over("job-count-max", settings.job_count_max, len(state.jobs) + 1)
-    return (
-        _refuse_array(request, settings.array_size_max)
-        or _refuse_spec(request.spec)
-        or _refuse_partitions(state, request.spec.partitions)
-        or _refuse_nice(state, request.spec.nice, context)
-        or _refuse_attachments(request.attachments, batch=request.spec.batch)
-        or _refuse_live_blobs(state, context)
-    )
+    return _refuse_array(request, settings.array_size_max)
+
+
+def _refuse_priority(state: State, priority: int | None, context: Context) -> Rejection | None:
+    if priority is None:
+        return None
+    if role_of(state, context.actor) < Role.OPERATOR:
+        return Rejection("not-permitted", "a fixed priority takes an operator; nothing was changed")
+    if not 0 <= priority <= COUNT_MAX:
+        return _invalid(f"priority {priority} is not from 0 to {COUNT_MAX}")
+    return None
 
 
 def _refuse_array(request: SubmitJob, array_size_max: int) -> Rejection | None:

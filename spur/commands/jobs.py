@@ -32,6 +32,7 @@ from spur.wire.jobs import (
     HoldJob,
     JobAccepted,
     JobChanges,
+    JobFilter,
     QueryJobs,
     ReleaseJob,
     RequeueJob,
@@ -100,7 +101,9 @@ def decide_hold_job(state: State, request: HoldJob, context: Context) -> Decisio
     """Keep jobs from starting; one that runs is held when it is put back into the queue."""
     hold = request.hold
     if hold not in (Hold.USER, Hold.ADMIN):
-        return Rejection("invalid-value", f"a hold is USER or ADMIN, not {hold.name}")
+        return Rejection(
+            "invalid-value", f"a hold is USER or ADMIN, not {hold.name}; nothing was changed"
+        )
     if hold is Hold.ADMIN and role_of(state, context.actor) < Role.OPERATOR:
         return Rejection(
             "not-permitted", "an administrator's hold takes an operator; nothing was changed"
@@ -146,9 +149,12 @@ def decide_update_job(state: State, request: UpdateJob, context: Context) -> Dec
     if priority is not None and not is_operator:
         return Rejection("not-permitted", "a fixed priority takes an operator; nothing was changed")
     if priority is not None and not -1 <= priority < 1 << 31:
-        return Rejection("invalid-value", f"priority {priority} is not from -1 to {(1 << 31) - 1}")
+        return Rejection(
+            "invalid-value",
+            f"priority {priority} is not from -1 to {(1 << 31) - 1}; nothing was changed",
+        )
     if changes_asked.partitions == ():
-        return Rejection("invalid-value", "a job is in at least one partition")
+        return Rejection("invalid-value", "a job is in at least one partition; nothing was changed")
 
     def change(target: Target) -> list[Event] | Rejection | None:
         return _updated(state, context, target, changes_asked, is_operator)
@@ -226,8 +232,13 @@ def decide_cancel_job(state: State, request: CancelJob, context: Context) -> Dec
 
 
 @command(CancelJobs, permission=Permission.USER, divisible=True)
-def decide_cancel_jobs(state: State, request: CancelJobs, context: Context) -> Decision:
+def decide_cancel_jobs(state: State, request: CancelJobs, context: Context) -> Decision | Rejection:
     """End what a filter names, as far as the caller may; nothing that matches is no error."""
+    if request.filter == JobFilter():
+        return Rejection(
+            "invalid-value",
+            "the filter has no condition and would end every job; nothing was changed",
+        )
     events: list[Event] = []
     runs = state.runs
     for job_id in candidate_jobs(state, request.filter, JobId(0)):
@@ -252,19 +263,24 @@ def decide_cancel_jobs(state: State, request: CancelJobs, context: Context) -> D
 def decide_signal_job(state: State, request: SignalJob, context: Context) -> Decision | Rejection:
     """Send a signal to runs."""
     if not 1 <= request.signal <= SIGNAL_MAX:
-        return Rejection("invalid-value", f"signal {request.signal} is not from 1 to {SIGNAL_MAX}")
+        return Rejection(
+            "invalid-value",
+            f"signal {request.signal} is not from 1 to {SIGNAL_MAX}; nothing was changed",
+        )
     found = targets(state, context, request.job_id, request.tasks)
     if isinstance(found, Rejection):
         return found
     running = [target for target in found if target.run.phase is Phase.RUNNING]
     if not running:
         if all(target.run.phase is Phase.PENDING for target in found):
-            return Rejection("job-pending", f"job {request.job_id} has not started; nobody heard")
-        return Rejection("job-ended", f"job {request.job_id} has ended; nobody heard")
+            return Rejection(
+                "job-pending", f"job {request.job_id} has not started; nothing was changed"
+            )
+        return Rejection("job-ended", f"job {request.job_id} has ended; nothing was changed")
     if len(running) > SIGNALS_MAX:
         return Rejection(
             "limit-exceeded",
-            f"signals-max is {SIGNALS_MAX}, and this needs {len(running)}; nobody heard",
+            f"signals-max is {SIGNALS_MAX}, and this needs {len(running)}; nothing was changed",
         )
     events = tuple(
         RunSignalled(
@@ -310,7 +326,8 @@ def decide_query_jobs(state: State, request: QueryJobs, context: Context) -> Dec
     """Show a slice of the queue."""
     if not 1 <= request.limit <= PAGE_ROWS_MAX:
         return Rejection(
-            "invalid-value", f"a page of {request.limit} rows is not from 1 to {PAGE_ROWS_MAX}"
+            "invalid-value",
+            f"a page of {request.limit} rows is not from 1 to {PAGE_ROWS_MAX}; nothing was changed",
         )
     page: Answer = job_page(state, request.filter, after=request.after, limit=request.limit)
     return Decision((), page)

@@ -82,12 +82,27 @@ def refuse(state: State, permission: Permission, actor: Actor) -> Rejection | No
         allowed = actor.host_role in ("cluster", "compute", "controller")
     else:
         allowed = role_of(state, actor) >= permission.value
+        if allowed and actor.host_role == "compute" and not _has_live_job(state, actor):
+            return Rejection(
+                "not-permitted",
+                f"uid {actor.uid} has no running job on this compute host, which may speak only "
+                "for those who have; nothing was changed",
+            )
     if allowed:
         return None
     return Rejection(
         "not-permitted",
         f"uid {actor.uid} on a {actor.host_role} host may not ask this; it takes "
         f"{permission.name.lower()}; nothing was changed",
+    )
+
+
+def _has_live_job(state: State, actor: Actor) -> bool:
+    """Whether the actor holds something on a node that its host serves."""
+    return any(
+        state.jobs[job_id].uid == actor.uid
+        for node in state.nodes_of_host.keys(actor.host_id)
+        for job_id in state.allocations.jobs_on(node)
     )
 
 

@@ -149,9 +149,11 @@ def decide_state_reasons(
         ("reasons-groups-max", REASONS_GROUPS_MAX, len(request.groups)),
     ):
         if found > limit:
-            return Rejection("limit-exceeded", f"{name} is {limit}, and this needs {found}")
+            return Rejection(
+                "limit-exceeded", f"{name} is {limit}, and this needs {found}; nothing was changed"
+            )
     if context.now_ns - counter(state, REASONS_STATED_COUNTER) < REASONS_PERIOD_NS:
-        return Rejection("busy", "reasons were stated less than a second ago")
+        return Rejection("busy", "reasons were stated less than a second ago; nothing was changed")
     jobs = []
     for single in request.jobs:
         run = state.runs.get(single.job_id)

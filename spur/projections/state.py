@@ -73,7 +73,10 @@ class State:
         )
         #: Nodes that are lost or down, whose runs are given up.
         self.nodes_out: Group[NodeName, NodeRow] = Group(is_out)
-        self.nodes: Table[NodeName, NodeRow] = Table("nodes", str, NodeRow, journal, self.nodes_out)
+        self.nodes_of_host: Group[NodeName, NodeRow] = Group(lambda _, row: row.host_id or None)
+        self.nodes: Table[NodeName, NodeRow] = Table(
+            "nodes", str, NodeRow, journal, self.nodes_out, self.nodes_of_host
+        )
         self.partitions: Table[PartitionName, PartitionRow] = Table(
             "partitions", str, PartitionRow, journal
         )
