@@ -13,6 +13,9 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
+
+from spur.controller import settings as controller
 from spur.events.declare import EVENTS
 from spur.values.errors import ERROR_CODES
 from spur_cli.registry import COMMANDS
@@ -71,7 +74,7 @@ def pages() -> dict[str, tuple[str, str, Callable[[], Iterator[str]]]]:
         ),
         "settings.md": (
             "Settings",
-            "Read from the environment once, at start. An unknown name or a bad value is an error.",
+            "Read once, at start: a change needs a restart. Unknown names and bad values are errors.",
             settings,
         ),
     }
@@ -130,13 +133,28 @@ def limits() -> Iterator[str]:
 
 def settings() -> Iterator[str]:
     """Yield the tables of settings, one for each program."""
+    yield "## spurctld"
+    yield ""
+    yield f"In `{controller.SETTINGS_FILE}`, in the controller's directory."
+    yield ""
+    yield "| key | default | from | to | meaning |"
+    yield "|---|---|---|---|---|"
+    defaults = {field.name: field.default for field in msgspec.structs.fields(controller.Settings)}
+    for name, _, doc in fields_of(controller.Settings):
+        default = defaults[name]
+        shown = "must be set" if default is msgspec.NODEFAULT else f"`{default}`"
+        least, most = (number(end) for end in controller.RANGES.get(name, ("-", "-")))
+        yield f"| `{name}` | {shown} | {least} | {most} | {doc} |"
+    yield ""
     yield "## Spur-Cloud"
     yield ""
-    yield "| variable | default | unit | meaning | a change needs |"
-    yield "|---|---|---|---|---|"
+    yield "In the environment."
+    yield ""
+    yield "| variable | default | unit | meaning |"
+    yield "|---|---|---|---|"
     for row in SETTINGS:
         default = "must be set" if row.default is None else f"`{row.default}`"
-        yield f"| `{row.variable}` | {default} | {row.unit} | {row.doc} | a restart |"
+        yield f"| `{row.variable}` | {default} | {row.unit} | {row.doc} |"
 
 
 # -- reading sources ---------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import msgspec
 
 from spur.values.errors import OperatorFault
 
-__all__ = ["SETTINGS_FILE", "Settings", "load_settings"]
+__all__ = ["RANGES", "SETTINGS_FILE", "Settings", "load_settings"]
 
 SETTINGS_FILE = "spurctld.toml"
 
@@ -40,13 +40,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Free space below which this controller stops acknowledging."""
 
 
-_RANGES = {
+RANGES = {
     "node_id": (1, 1 << 62),
     "tick_ms": (5, 10_000),
     "snapshot_entries": (100, 1 << 40),
     "disk_first_mark_mib": (0, 1 << 40),
     "disk_second_mark_mib": (0, 1 << 40),
 }
+"""Least and greatest value of each number."""
 
 
 def load_settings(directory: Path) -> Settings:
@@ -73,7 +74,7 @@ def load_settings(directory: Path) -> Settings:
         settings = msgspec.convert(table, Settings)
     except msgspec.ValidationError as error:
         raise OperatorFault(f"{path}: {error}; nothing was started") from error
-    for key, (least, most) in _RANGES.items():
+    for key, (least, most) in RANGES.items():
         value = getattr(settings, key)
         if not least <= value <= most:
             raise OperatorFault(

@@ -9,11 +9,14 @@ import pkgutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 import spur.commands
 import spur.events
 import spur.projections
 import spur.wire
 from spur.commands.decide import COMMANDS
+from spur.controller.settings import RANGES, Settings
 from spur.events.declare import EVENTS
 from spur.projections.apply import APPLIERS
 from spur.projections.react import EFFECTS, OWERS
@@ -151,3 +154,9 @@ def test_every_cli_command_has_its_module() -> None:
     assert len(set(words)) == len(words)
     names = [row.alias for row in CLI_COMMANDS if row.alias]
     assert len(set(names)) == len(names)
+
+
+def test_every_number_of_a_controllers_settings_has_a_range() -> None:
+    """Someone adds a timer or a mark and any number is taken for it."""
+    fields = {field.name: field.type for field in msgspec.structs.fields(Settings)}
+    assert {name for name, kind in fields.items() if kind is int} == set(RANGES)
