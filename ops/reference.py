@@ -74,7 +74,7 @@ def pages() -> dict[str, tuple[str, str, Callable[[], Iterator[str]]]]:
         ),
         "settings.md": (
             "Settings",
-            "Read once, at start: a change needs a restart. Unknown names and bad values are errors.",
+            "Read at start: a change needs a restart. Unknown names and bad values are refused.",
             settings,
         ),
     }
