@@ -15,6 +15,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from spur.client.address import parse_tcp_address
 from spur.client.tls import server_context
 from spur.consensus.disk import OsDisk
@@ -28,13 +30,26 @@ from spur.controller.clocks import MachineClocks
 from spur.controller.process import run_daemon, run_until_stopped, tune_interpreter
 from spur.controller.settings import load_settings
 from spur.controller.transport import make_net
-from spur.events.envelope import Entry, EntryKind
+from spur.events.envelope import (
+    Actor,
+    Entry,
+    EntryKind,
+    Envelope,
+    RequestMark,
+    StoredEvent,
+)
 from spur.testing.edge import DONE, REFUSED, UNKNOWN, EdgeServer, NodeStatus
 from spur.values.errors import OperatorFault
 
 __all__ = ["LogNode", "main"]
 
 Answer = Callable[[int, bytes], None]
+
+_ENCODER = msgspec.msgpack.Encoder()
+_ENVELOPE = msgspec.msgpack.Decoder(Envelope)
+_BYTES = msgspec.msgpack.Decoder(bytes)
+_MARK = RequestMark(principal="edge", id=b"", since=0, hash=b"", answer=b"", part=1, parts=1)
+_ACTOR = Actor(uid=0, gid=0, host_id=0, host_role="cluster", via="edge")
 
 
 class LogNode:
@@ -50,7 +65,7 @@ class LogNode:
     # -- EdgeNode
     def append(self, data: bytes, answer: Answer) -> None:
         entry = (
-            self.replica.propose(EntryKind.EVENTS, data, ())
+            self.replica.propose(EntryKind.EVENTS, _wrap(data), ())
             if self._leads
             else Refusal("not-leader", self.replica.leader)
         )
@@ -75,7 +90,7 @@ class LogNode:
         applied, waiting = self._applied, self._waiting
         for entry in entries:
             if entry.kind == EntryKind.EVENTS:
-                applied.append(entry.body)
+                applied.append(_unwrap(entry.body))
             found = waiting.pop(entry.index, None)
             if found is not None:
                 if found[0] == entry.term:
@@ -94,6 +109,27 @@ class LogNode:
 
     def barrier_passed(self, token: int, index: int | None) -> None:
         raise OperatorFault("a bare log node asks no barrier")
+
+
+def _wrap(data: bytes) -> bytes:
+    """The engine may look into an entry for its attachments, so data travels in an envelope."""
+    event = StoredEvent(
+        type="bytes", version=1, flags=0, payload=msgspec.Raw(_ENCODER.encode(data))
+    )
+    envelope = Envelope(
+        version=1,
+        time_ns=0,
+        command="append",
+        request=_MARK,
+        actor=_ACTOR,
+        events=(event,),
+        attachments=(),
+    )
+    return _ENCODER.encode(envelope)
+
+
+def _unwrap(body: bytes) -> bytes:
+    return _BYTES.decode(_ENVELOPE.decode(body).events[0].payload)
 
 
 async def _run(directory: Path, edge_port: int, *, insecure: bool) -> None:

@@ -110,7 +110,11 @@ def make_side(name: str) -> Side:
     """Return a side by its name. Raises: SystemExit for one that does not exist."""
     if name == "etcd":
         return EtcdSide()
-    raise SystemExit(f"bench: no side {name!r}; etcd exists. Nothing was measured")
+    if name == "spur":
+        from tests.benchmarks.spur_side import SpurSide
+
+        return SpurSide()
+    raise SystemExit(f"bench: no side {name!r}; etcd and spur exist. Nothing was measured")
 
 
 async def wait_until(is_so: Callable[[], Awaitable[bool]], what: str) -> None:

@@ -12,6 +12,8 @@ from tests.contract.log.cluster import CrashableCluster, LogCluster
 from tests.contract.log.memory import MemoryCluster
 from tests.contract.log.processes import NodeCommand, ProcessCluster
 from tests.contract.log.situations import PeerSituations, Situations
+from tests.contract.log.spur import SpurCluster
+from tests.contract.log.spur_situations import SpurSituations
 
 __all__ = ["ENGINES", "Engine", "chosen_engines", "peer_version"]
 
@@ -68,13 +70,20 @@ ENGINES = {
     engine.name: engine
     for engine in (
         Engine(name="memory", nodes=1, make=lambda _: MemoryCluster()),
+        Engine(
+            name="spur",
+            nodes=3,
+            make=SpurCluster,
+            make_crashable=SpurCluster,
+            situations=lambda _: SpurSituations(),
+        ),
         # raftos waits 1.5 to 4.5 s before an election, pysyncobj up to 5 s before it connects anew.
         _peer("raftos", patience_s=15.0),
         _peer("pysyncobj", patience_s=15.0),
     )
 }
 
-_OURS = ("memory",)
+_OURS = ("memory", "spur")
 
 
 def chosen_engines() -> list[Engine]:

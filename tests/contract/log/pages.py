@@ -16,6 +16,8 @@ from pathlib import Path
 __all__ = ["can_see_pages", "is_on_disk"]
 
 _PAGE = mmap.PAGESIZE
+_GAP_BYTES_MAX = 256
+"""Between the starts of two pieces that a file holds in a row."""
 _ENTRY = struct.Struct("<Q")
 _PRESENT = 1 << 63
 _FRAME_MASK = (1 << 55) - 1
@@ -42,17 +44,19 @@ def can_see_pages(directory: Path) -> bool:
 def is_on_disk(path: Path, pieces: Sequence[bytes]) -> bool:
     """Return whether the file holds the pieces in a row and every page wholly inside is clean.
 
-    A format may put bytes of its own between and into them, so one in ten may be missing. Together
+    A format may put bytes of its own between and into them, so one in ten may be missing
+    (not the first). Together
     they must be longer than two pages; those at the ends are shared with what lies beside.
     """
     content = path.read_bytes()
-    found = []
-    at = 0
-    for piece in pieces:
-        position = content.find(piece, at)
+    found = [content.find(pieces[0])]
+    if found[0] < 0:
+        return False
+    for piece in pieces[1:]:
+        at = found[-1]
+        position = content.find(piece, at, at + _GAP_BYTES_MAX)
         if position >= 0:
             found.append(position)
-            at = position + len(piece)
     if len(found) < 0.9 * len(pieces):
         return False
     return _clean(path, -(-found[0] // _PAGE), found[-1] // _PAGE)
