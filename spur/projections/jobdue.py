@@ -60,8 +60,10 @@ def runs_of_nodes_out(state: State, now_ns: int, limit: int) -> Iterator[Due]:
     for node in state.nodes_out.keys(True):
         row = state.nodes[node]
         for job_id in state.allocations.jobs_on(node):
+            if found == limit:
+                return
             events = _given_up(state, job_id, node, row, now_ns)
-            if events and found < limit:
+            if events:
                 found += 1
                 yield Due(row.lost_ns or row.reason_ns, "runs", job_id, tuple(events))
 
