@@ -18,8 +18,9 @@ from spur.events.jobs import (
     JobSubmitted,
 )
 from spur.events.runs import RunEnded, RunSignalled, RunStopped
+from spur.projections.jobfilters import candidate_jobs, test_of
 from spur.projections.jobs import next_job_id
-from spur.projections.jobviews import PAGE_ROWS_MAX, candidate_jobs, is_wanted, job_page
+from spur.projections.jobviews import PAGE_ROWS_MAX, job_page
 from spur.projections.state import State
 from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
@@ -240,14 +241,16 @@ def decide_cancel_jobs(state: State, request: CancelJobs, context: Context) -> D
             "the filter has no condition and would end every job; nothing was changed",
         )
     events: list[Event] = []
-    runs = state.runs
+    jobs, runs, is_wanted = state.jobs.rows, state.runs.rows, test_of(state, request.filter)
     for job_id in candidate_jobs(state, request.filter, JobId(0)):
         # Parts meet the rows again that parts before them ended: these are passed over cheaply.
-        if job_id not in runs or has_ended(runs[job_id]):
+        run = runs[job_id]
+        if run.phase is Phase.ENDED:
             continue
-        if not is_wanted(state, request.filter, job_id):
+        job = jobs[job_id]
+        if not is_wanted(job_id, job, run):
             continue
-        target = Target(job_id, state.jobs[job_id], state.runs[job_id], None)
+        target = Target(job_id, job, run, None)
         if not may_act_for(state, context.actor, target.job.uid):
             continue
         outcome = _cancelled(target, context)

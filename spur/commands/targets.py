@@ -25,8 +25,8 @@ from spur.values.states import Phase
 
 __all__ = ["ROWS_PER_PART_MAX", "Change", "Target", "changes", "has_ended", "targets"]
 
-ROWS_PER_PART_MAX = ENTRY_ROW_CHANGES_MAX - 100
-"""Row changes that one part makes; the request itself needs room too."""
+ROWS_PER_PART_MAX = ENTRY_ROW_CHANGES_MAX // 2
+"""Row changes that one part makes. A bigger part would hold the front's loop for too long."""
 
 _ROWS_OF = {JobTasksSplit: 4, JobRequeued: 2}
 """Row changes that the events of these commands make; all others make one."""

@@ -7,15 +7,16 @@ looks at a bounded number of rows, so that no query holds the loop.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from spur.projections.jobfilters import candidate_jobs, shown_state, test_of
 from spur.projections.jobs import GroupKey
 from spur.projections.runrows import RunRow
 from spur.values.ids import JobId
-from spur.values.states import HOLD_REASONS, Hold, JobState, Phase, Reason
+from spur.values.states import HOLD_REASONS, Hold, Phase, Reason
 from spur.wire.jobs import GroupReasonView, JobFilter, JobPage, JobView
 
 if TYPE_CHECKING:
@@ -26,11 +27,8 @@ __all__ = [
     "PAGE_ROWS_MAX",
     "PAGE_SCAN_MAX",
     "EncodedViews",
-    "candidate_jobs",
-    "is_wanted",
     "job_page",
     "job_view",
-    "shown_state",
 ]
 
 PAGE_ROWS_MAX = 1_000
@@ -65,17 +63,6 @@ class EncodedViews:
     def contents(self) -> object:
         """Return nothing: a cache is judged by the invariant that compares it with its rows."""
         return None
-
-
-def shown_state(run: RunRow) -> JobState:
-    """Return the state that a job is shown in."""
-    if run.phase is Phase.PENDING:
-        return JobState.PENDING
-    if run.phase is Phase.RUNNING:
-        return JobState.RUNNING
-    if run.stop is not None:
-        return run.stop.state
-    return JobState.COMPLETED if run.end is None else run.end.state
 
 
 def _shown_reason(run: RunRow) -> Reason:
@@ -131,44 +118,6 @@ def job_view(state: State, job_id: JobId) -> JobView:
     )
 
 
-def candidate_jobs(state: State, wanted: JobFilter, after: JobId) -> Iterator[JobId]:
-    """Yield the ids above one that a filter may name, in order, by the index with the fewest.
-
-    Some may not be in the state. The state must not change meanwhile.
-    """
-    if wanted.job_ids:
-        ids = set(wanted.job_ids)
-        for job_id in wanted.job_ids:
-            ids.update(state.array_jobs.jobs(job_id))
-        return iter(sorted(job_id for job_id in ids if job_id > after))
-    if wanted.nodes:
-        on_nodes = {job_id for node in wanted.nodes for job_id in state.allocations.use(node).jobs}
-        return iter(sorted(job_id for job_id in on_nodes if job_id > after))
-    if len(wanted.uids) == 1:
-        return state.jobs_of_user.after(wanted.uids[0], after)
-    return state.job_ids.after(after)
-
-
-def is_wanted(state: State, wanted: JobFilter, job_id: JobId) -> bool:
-    """Whether a job is in the state and meets every condition of a filter."""
-    job, run = state.jobs.get(job_id), state.runs.get(job_id)
-    if job is None or run is None:
-        return False
-    spec = job.spec
-    return (
-        (not wanted.uids or job.uid in wanted.uids)
-        and (not wanted.states or shown_state(run) in wanted.states)
-        and (not wanted.partitions or any(p in wanted.partitions for p in spec.partitions))
-        and (not wanted.accounts or spec.account in wanted.accounts)
-        and (not wanted.qos or spec.qos in wanted.qos)
-        and (not wanted.names or spec.name in wanted.names)
-        and (
-            not wanted.nodes
-            or any(job_id in state.allocations.use(node).jobs for node in wanted.nodes)
-        )
-    )
-
-
 def job_page(state: State, wanted: JobFilter, *, after: JobId, limit: int) -> JobPage:
     """Return a slice of the queue."""
     encoded = state.encoded_views.rows
@@ -176,21 +125,22 @@ def job_page(state: State, wanted: JobFilter, *, after: JobId, limit: int) -> Jo
     groups: set[GroupKey] = set()
     looked_at = size = 0
     following: JobId | None = None
+    jobs, runs, is_wanted = state.jobs.rows, state.runs.rows, test_of(state, wanted)
     for job_id in candidate_jobs(state, wanted, after):
         if len(rows) == limit or looked_at == PAGE_SCAN_MAX or size >= PAGE_BYTES_MAX:
             break
         looked_at += 1
         following = job_id
-        if not is_wanted(state, wanted, job_id):
+        job, run = jobs[job_id], runs[job_id]
+        if not is_wanted(job_id, job, run):
             continue
         row = encoded.get(job_id)
         if row is None:
             row = encoded[job_id] = _ENCODE(job_view(state, job_id))
         rows.append(msgspec.Raw(row))
         size += len(row)
-        if state.runs[job_id].phase is Phase.PENDING:
-            spec = state.jobs[job_id].spec
-            groups.add((spec.partitions[0], state.shared.shape(spec.ask)))
+        if run.phase is Phase.PENDING:
+            groups.add((job.spec.partitions[0], state.shared.shape(job.spec.ask)))
     else:
         following = None
     return JobPage(tuple(rows), following, _reasons(state, groups))

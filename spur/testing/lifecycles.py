@@ -17,7 +17,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from spur.projections.dispatch import KillRun, LaunchRun
-from spur.projections.jobviews import shown_state
+from spur.projections.jobfilters import shown_state
 from spur.projections.nodes import is_usable
 from spur.testing.builders import ADMIN, CLUSTER, actor
 from spur.testing.hall import NODES, SPEC, Hall, placement, submission
