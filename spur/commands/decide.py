@@ -39,6 +39,9 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """In the order of the request's attachments."""
     part: int = 1
     """Which part of a divisible command this is."""
+    resume_after: int = 0
+    """What the part before said in its decision; 0 when nobody knows, and rows that it dealt with
+    are met again."""
     disk_is_low: bool = False
     """The disk is at its first mark: what needs room is refused (LOG-CONTRACT 5.9)."""
 
@@ -51,6 +54,9 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     more: bool = False
     """A divisible command is not finished: log this part, then decide again with the next part's
     number. The answer of the last part counts."""
+    resume_after: int = 0
+    """The last row that this part looked at, if the next may go on behind it: a hint that spares
+    a walk and is in no log."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -87,10 +87,10 @@ def _change(
     found = targets(state, context, job_id, tasks)
     if isinstance(found, Rejection):
         return Decision((), Done()) if context.part > 1 else found
-    events, more, refusal = changes(state, found, change)
+    events, last, refusal = changes(state, found, change)
     if not events and refusal is not None and context.part == 1:
         return refusal
-    return Decision(tuple(events), Done(), more)
+    return Decision(tuple(events), Done(), more=last > 0, resume_after=last)
 
 
 def _ended(target: Target) -> Rejection:
@@ -242,8 +242,8 @@ def decide_cancel_jobs(state: State, request: CancelJobs, context: Context) -> D
         )
     events: list[Event] = []
     jobs, runs, is_wanted = state.jobs.rows, state.runs.rows, test_of(state, request.filter)
-    for job_id in candidate_jobs(state, request.filter, JobId(0)):
-        # Parts meet the rows again that parts before them ended: these are passed over cheaply.
+    last = context.resume_after
+    for job_id in candidate_jobs(state, request.filter, JobId(last)):
         run = runs[job_id]
         if run.phase is Phase.ENDED:
             continue
@@ -257,8 +257,9 @@ def decide_cancel_jobs(state: State, request: CancelJobs, context: Context) -> D
         if outcome is None:
             continue
         if len(events) == ROWS_PER_PART_MAX:
-            return Decision(tuple(events), Done(), more=True)
+            return Decision(tuple(events), Done(), more=True, resume_after=last)
         events.extend(outcome)
+        last = job_id
     return Decision(tuple(events), Done())
 
 
@@ -273,9 +274,14 @@ def decide_signal_job(state: State, request: SignalJob, context: Context) -> Dec
     found = targets(state, context, request.job_id, request.tasks)
     if isinstance(found, Rejection):
         return found
-    running = [target for target in found if target.run.phase is Phase.RUNNING]
+    phases: set[Phase] = set()
+    running: list[Target] = []
+    for target in found:
+        phases.add(target.run.phase)
+        if target.run.phase is Phase.RUNNING:
+            running.append(target)
     if not running:
-        if all(target.run.phase is Phase.PENDING for target in found):
+        if phases == {Phase.PENDING}:
             return Rejection(
                 "job-pending", f"job {request.job_id} has not started; nothing was changed"
             )

@@ -7,8 +7,10 @@ rows that are not yet as the request wants them, so the next part goes on where 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from spur.commands.decide import Context
 from spur.commands.permissions import may_act_for
@@ -53,38 +55,45 @@ already as it wants."""
 
 def targets(
     state: State, context: Context, job_id: JobId, tasks: TaskSet | None
-) -> list[Target] | Rejection:
+) -> Iterator[Target] | Rejection:
     """Return the rows that are meant, in order, or why there are none.
 
-    Rejections: unknown-job; not-permitted when some row is another user's.
+    Of a later part: those behind what the part before looked at. The state must not change while
+    they are walked.
+
+    Rejections: unknown-job; not-permitted when the job or array is another user's.
     """
-    if job_id in state.arrays:
-        found = list(_of_array(state, job_id, tasks))
-    elif tasks is not None or job_id not in state.jobs:
-        found = []
+    array, job = state.arrays.get(job_id), state.jobs.get(job_id)
+    if array is not None:
+        uid, found = array.uid, _of_array(state, job_id, tasks, JobId(context.resume_after))
+    elif job is not None and tasks is None:
+        uid, found = job.uid, iter((Target(job_id, job, state.runs[job_id], None),))
     else:
-        found = [Target(job_id, state.jobs[job_id], state.runs[job_id], None)]
-    if not found:
-        what = f"job {job_id}" if tasks is None else f"array {job_id} with such tasks"
-        return Rejection("unknown-job", f"there is no {what}; nothing was changed")
-    for target in found:
-        if not may_act_for(state, context.actor, target.job.uid):
-            return Rejection(
-                "not-permitted",
-                f"job {target.job_id} belongs to uid {target.job.uid}; nothing was changed",
-            )
-    return found
+        return _unknown(job_id, tasks)
+    if not may_act_for(state, context.actor, uid):
+        return Rejection("not-permitted", f"job {job_id} belongs to uid {uid}; nothing was changed")
+    first = next(found, None)
+    if first is None:
+        return _unknown(job_id, tasks)
+    return chain((first,), found)
 
 
-def _of_array(state: State, array_id: JobId, tasks: TaskSet | None) -> Iterable[Target]:
-    """Yield the rows of an array that stand for some of these tasks, or for any."""
+def _unknown(job_id: JobId, tasks: TaskSet | None) -> Rejection:
+    what = f"job {job_id}" if tasks is None else f"array {job_id} with such tasks"
+    return Rejection("unknown-job", f"there is no {what}; nothing was changed")
+
+
+def _of_array(
+    state: State, array_id: JobId, tasks: TaskSet | None, after: JobId
+) -> Iterator[Target]:
+    """Yield the rows of an array above an id that stand for some of these tasks, or for any."""
     index = state.array_jobs
     if tasks is not None and tasks.count <= _TASKS_LOOKED_UP_MAX:
-        alone = {index.single(array_id, task) for task in tasks} - {None}
+        alone = (index.single(array_id, task) for task in tasks)
         ids = sorted({*index.several(array_id), *(job_id for job_id in alone if job_id)})
     else:
         ids = index.jobs(array_id)
-    for job_id in ids:
+    for job_id in ids[bisect_right(ids, after) :]:
         job = state.jobs[job_id]
         mine = job.tasks
         if mine is None or tasks is None or mine.is_within(tasks):
@@ -101,38 +110,43 @@ def has_ended(run: RunRow) -> bool:
 
 
 def changes(
-    state: State, found: Sequence[Target], change: Change
-) -> tuple[list[Event], bool, Rejection | None]:
-    """Return the events for as many rows as fit one entry, whether more follow, and a refusal.
+    state: State, found: Iterable[Target], change: Change
+) -> tuple[list[Event], int, Rejection | None]:
+    """Return the events for as many rows as fit one part, where to go on, and a refusal.
 
-    The refusal is that of the first row that refused; it counts when no row was changed.
+    Where to go on is the last row that was dealt with, 0 when all were. The refusal is that of
+    the first row that refused; it counts when no row was changed.
     """
     events: list[Event] = []
     refusal: Rejection | None = None
     fresh = next_job_id(state)
-    rows = 0
+    rows = last = 0
     for target in found:
-        meant = target
-        if target.tasks is not None:
-            meant = Target(fresh, target.job, target.run, None)
-        outcome = change(meant)
-        if isinstance(outcome, list) and target.tasks is not None and has_ended(target.run):
-            outcome = Rejection(
-                "wrong-state",
-                f"these tasks ended as one with others, as job {target.job_id}; "
-                "nothing was changed",
-                "ask for all of them",
-            )
-        if outcome is None:
-            continue
+        outcome = _outcome(target, fresh, change)
         if isinstance(outcome, Rejection):
             refusal = refusal or outcome
-            continue
-        if target.tasks is not None:
-            outcome.insert(0, JobTasksSplit(fresh, target.job_id, target.tasks))
-            fresh = JobId(fresh + 1)
-        rows += sum(_ROWS_OF.get(type(event), 1) for event in outcome)
-        if rows > ROWS_PER_PART_MAX:
-            return events, True, refusal
-        events.extend(outcome)
-    return events, False, refusal
+        elif outcome is not None:
+            rows += sum(_ROWS_OF.get(type(event), 1) for event in outcome)
+            if rows > ROWS_PER_PART_MAX:
+                return events, last, refusal
+            if target.tasks is not None:
+                fresh = JobId(fresh + 1)
+            events.extend(outcome)
+        last = target.job_id
+    return events, 0, refusal
+
+
+def _outcome(target: Target, fresh: JobId, change: Change) -> list[Event] | Rejection | None:
+    """Return what a request makes of a row, the split of the tasks it means included."""
+    if target.tasks is None:
+        return change(target)
+    outcome = change(Target(fresh, target.job, target.run, None))
+    if not isinstance(outcome, list):
+        return outcome
+    if has_ended(target.run):
+        return Rejection(
+            "wrong-state",
+            f"these tasks ended as one with others, as job {target.job_id}; nothing was changed",
+            "ask for all of them",
+        )
+    return [JobTasksSplit(fresh, target.job_id, target.tasks), *outcome]

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
+from msgspec.structs import replace
 
 from spur.commands.decide import COMMANDS, Context, Decision, decide
 from spur.consensus.clock import ClockStep
@@ -66,6 +67,8 @@ class _Asked(msgspec.Struct, frozen=True, gc=False):
     actor: Actor
     respond: Respond
     request: Request
+    resume_after: int = 0
+    """Where the next part of a divisible command goes on."""
 
 
 class Front:
@@ -153,6 +156,7 @@ class Front:
             attachments=refs,
             part=part,
             disk_is_low=self.disk_is_low,
+            resume_after=asked.resume_after,
         )
         decision = decide(state, asked.request, context)
         if isinstance(decision, Rejection):
@@ -175,7 +179,7 @@ class Front:
         if refused is not None:
             self._confirm(asked, refused)
         elif decision.more:
-            self._parts.append(asked)
+            self._parts.append(replace(asked, resume_after=decision.resume_after))
         else:
             self._answer_at(state.index, asked.respond, self._reply(call, Answered(answer)))
 

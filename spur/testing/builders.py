@@ -190,6 +190,7 @@ class Cluster:
         elif request_id is None:
             self._asked += 1
             request_id = self._asked.to_bytes(16, "big")
+        resume_after = 0
         while True:
             known = lookup(
                 state, principal, request_id, digest, state.index if since is None else since
@@ -205,6 +206,7 @@ class Cluster:
                 actor=actor,
                 attachments=_references(request),
                 part=part,
+                resume_after=resume_after,
             )
             with self._seal():
                 decision = decide(state, request, context)
@@ -226,6 +228,7 @@ class Cluster:
                 return refused
             if not decision.more:
                 return decision.answer
+            resume_after = decision.resume_after
 
     def _append_decision(
         self, request: Request, decision: Decision, context: Context, mark: RequestMark

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from spur.commands import jobs as job_commands
 from spur.commands import targets as job_targets
+from spur.commands.decide import Context, Decision, decide
 from spur.projections.dispatch import KillRun, SignalRun
 from spur.testing.builders import ADMIN, actor
 from spur.testing.hall import SPEC, USER, Hall, placement
@@ -432,3 +433,26 @@ def test_tasks_that_ended_together_are_requeued_together(hall: Hall) -> None:
     refused(hall, RequeueJob(array, TaskSet.single(4), False), "wrong-state")
     done(hall, RequeueJob(array, None, False))
     assert rows(hall) == [(1, "0-9", JobState.PENDING)]
+
+
+def test_a_part_that_lost_its_place_begins_anew(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new leader goes on with a cancel in parts, and does not know where the last one ended."""
+    monkeypatch.setattr(job_commands, "ROWS_PER_PART_MAX", 2)
+    for _ in range(5):
+        hall.submit()
+    hall.cluster.ask(CancelJob(JobId(1), None))
+    hall.cluster.ask(CancelJob(JobId(2), None))
+    request = CancelJobs(JobFilter(uids=(1001,)))
+    for resume_after in (0, 2):
+        context = Context(
+            now_ns=hall.cluster.stamp(),
+            index=hall.state.index + 1,
+            actor=USER,
+            part=2,
+            resume_after=resume_after,
+        )
+        decision = decide(hall.state, request, context)
+        assert isinstance(decision, Decision)
+        assert (len(decision.events), decision.more, decision.resume_after) == (2, True, 4)
