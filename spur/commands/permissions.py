@@ -53,6 +53,9 @@ _HOST_VOUCHES_FOR = {
 }
 """The most that a host of each role may say of a user, unless the configuration lists more."""
 
+_LISTED_HOSTS = ("admin", "login", "compute")
+"""Hosts that vouch for nobody unless they were added and not removed; controllers are members."""
+
 _GRANTED = {
     GrantedRole.OPERATOR: Role.OPERATOR,
     GrantedRole.ADMINISTRATOR: Role.ADMINISTRATOR,
@@ -62,11 +65,13 @@ _GRANTED = {
 def role_of(state: State, actor: Actor) -> Role:
     """Return what the actor is, as far as its host may vouch for it."""
     most = _HOST_VOUCHES_FOR.get(actor.host_role, Role.NOBODY)
+    host = state.hosts.get(HostId(actor.host_id))
+    if actor.host_role in _LISTED_HOSTS and (host is None or host.role != actor.host_role):
+        return Role.NOBODY
     if most is Role.ADMINISTRATOR and actor.uid == 0:
         return Role.ADMINISTRATOR
     if most <= Role.USER:
         return most
-    host = state.hosts.get(HostId(actor.host_id))
     if host is not None and (listed := state.roles.get((actor.uid, host.name))):
         return _GRANTED[listed.role]
     if most is Role.ADMINISTRATOR and (listed := state.roles.get((actor.uid, ""))):

@@ -53,6 +53,19 @@ def held_shares(run: RunRow) -> Iterator[NodeShare]:
         yield from compress(run.started.shares, held_flags(run))
 
 
+def _holds_the_same(old: RunRow | None, new: RunRow | None) -> bool:
+    """Whether a change is a report while all shares are held: the commonest of all."""
+    return (
+        old is not None
+        and new is not None
+        and old.phase is Phase.RUNNING
+        and new.phase is Phase.RUNNING
+        and old.started is not None
+        and new.started is not None
+        and old.started.shares is new.started.shares
+    )
+
+
 class Allocations:
     """Use of every node, and how many tasks of each array run; an index of the table of runs."""
 
@@ -66,10 +79,8 @@ class Allocations:
         after = None if new is None else new.started
         if before is None and after is None:
             return
-        if old is not None and new is not None and old.phase is new.phase is Phase.RUNNING:
-            # A report while all shares are held: the commonest change of all.
-            if before is not None and after is not None and before.shares is after.shares:
-                return
+        if _holds_the_same(old, new):
+            return
         gone_flags = b"" if old is None else held_flags(old)
         come_flags = b"" if new is None else held_flags(new)
         if before is not None and after is not None and before.shares is after.shares:

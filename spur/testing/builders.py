@@ -77,12 +77,14 @@ max_time_s = 600
 """Four nodes of eight GPUs in two partitions."""
 
 
-def actor(uid: int, *, host_role: str = "login", host_id: int = 0, via: str = "socket") -> Actor:
-    """Return a user as a host vouches for it."""
+def actor(
+    uid: int, *, host_role: str = "controller", host_id: int = 0, via: str = "socket"
+) -> Actor:
+    """Return a user as a host vouches for it; a controller, unless told otherwise."""
     return Actor(uid=uid, gid=uid, host_id=host_id, host_role=host_role, via=via)
 
 
-ADMIN = actor(0, host_role="controller")
+ADMIN = actor(0)
 """Root on a controller."""
 
 CLUSTER = Actor(uid=0, gid=0, host_id=0, host_role="cluster", via="clock")

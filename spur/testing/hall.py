@@ -114,10 +114,15 @@ class Hall:
     """A cluster, its scheduler and its agents."""
 
     def __init__(
-        self, config: str = SMALL_CONFIG, *, checked: bool = True, commits: bool = True
+        self,
+        config: str = SMALL_CONFIG,
+        *,
+        checked: bool = True,
+        commits: bool = True,
+        is_sealed: bool = False,
     ) -> None:
         """Begin with four nodes registered."""
-        self.cluster = Cluster(checked=checked, commits=commits)
+        self.cluster = Cluster(checked=checked, commits=commits, is_sealed=is_sealed)
         self.cluster.configure(config)
         self._reports = dict.fromkeys(NODES, 0)
         for node in NODES:
@@ -181,10 +186,14 @@ class Hall:
     # -- agents
     def register(self, node: str, *, boot_id: bytes = b"boot") -> None:
         """Let a node's agent say that it is there."""
-        request = RegisterNode(NodeName(node), boot_id, 64, 512_000, "gfx942", 8)
-        outcome = self.cluster.ask(request, CLUSTER)
+        outcome = self.cluster.ask(self.registration(node, boot_id=boot_id), CLUSTER)
         if isinstance(outcome, Rejection):
             raise ValueError(outcome.text)
+
+    @staticmethod
+    def registration(node: str, *, boot_id: bytes = b"boot") -> RegisterNode:
+        """Return what a node's agent says when it comes."""
+        return RegisterNode(NodeName(node), boot_id, 64, 512_000, "gfx942", 8)
 
     def lose(self, node: str) -> None:
         """Let a node be silent for too long, and its jobs be given up."""

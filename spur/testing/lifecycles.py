@@ -375,7 +375,8 @@ class Lifecycles:
         self.hall.tick()
 
     def _return_node(self) -> None:
-        self.hall.register(self._rng.choice(NODES), boot_id=self._rng.randbytes(2))
+        node, boot_id = self._rng.choice(NODES), self._rng.randbytes(2)
+        self._ask_cluster(self.hall.registration(node, boot_id=boot_id))
 
     def _take_down(self) -> None:
         action = self._rng.choice((NodeAction.DOWN, NodeAction.DRAIN))

@@ -18,27 +18,34 @@ from spur.projections.snapshot import dump, load
 from spur.projections.state import State
 from spur.projections.undo import forget_undo, undo_to
 from spur.testing.builders import Cluster, newborn, replay
+from spur.testing.hall import Hall
+from spur.testing.lifecycles import Lifecycles
 from spur.testing.requests import random_request
 
 ENOUGH = settings(
-    max_examples=40,
+    max_examples=25,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
 
 SEEDS = st.integers(0, 2**32)
-LENGTHS = st.integers(1, 60)
+LENGTHS = st.integers(1, 50)
 
 
-def story(seed: int, length: int, **options: bool) -> Cluster:
-    """Return a cluster of which so many things were asked."""
+def story(seed: int, length: int, *, commits: bool = True, is_sealed: bool = False) -> Cluster:
+    """Return a cluster of which so many things were asked, half of them about jobs."""
     chance = random.Random(seed)
-    cluster = Cluster(**options)
+    hall = Hall(checked=False, commits=commits, is_sealed=is_sealed)
+    lives = Lifecycles(hall, seed=seed)
+    cluster = hall.cluster
     for _ in range(length):
-        request, who = random_request(chance, cluster.state)
-        cluster.ask(request, who)
-        if chance.randrange(4) == 0:
+        if chance.randrange(2):
+            lives.step()
+        else:
+            request, who = random_request(chance, cluster.state)
+            cluster.ask(request, who)
+        if chance.randrange(8) == 0:
             cluster.pass_seconds(chance.randrange(1_000))
     return cluster
 

@@ -13,7 +13,8 @@ from spur.events.declare import NEWEST_CLUSTER_VERSION
 from spur.projections.requests import next_part
 from spur.projections.state import State
 from spur.projections.undo import undo_to
-from spur.testing.builders import ADMIN, CLUSTER, Cluster, actor
+from spur.testing.builders import ADMIN, CLUSTER, SMALL_CONFIG, Cluster, actor
+from spur.testing.hall import Hall
 from spur.values.config import ConfigFile
 from spur.values.errors import ERROR_CODES, InvariantBroken, Rejection
 from spur.values.ids import HostId
@@ -186,3 +187,24 @@ def test_raising_to_the_present_version_makes_no_entry() -> None:
     assert cluster.state.index == index
     cluster.record(ClusterVersionRaised(7))
     assert cluster.state.cluster[1].version == 7
+
+
+def test_a_node_is_not_configured_away_under_its_jobs() -> None:
+    """A file makes a node smaller, or drops it, while a job holds more of it."""
+    hall = Hall()
+    job_id = hall.submit()
+    hall.start(job_id, hall.share("n2", cpus=16, gpus=0b1000))
+    for text in (
+        SMALL_CONFIG.replace("cpus = 64", "cpus = 8"),
+        SMALL_CONFIG.replace("gfx942:8", "gfx942:3"),
+        SMALL_CONFIG.replace("512000", "50"),
+        SMALL_CONFIG.replace("n[1-4]", "n[1,3-4]"),
+    ):
+        refused = hall.cluster.ask(Reconfigure((ConfigFile("spur.toml", text),)))
+        assert isinstance(refused, Rejection)
+        assert refused.code == "wrong-state"
+        assert refused.text.startswith("jobs hold more on nodes n2 than these would have")
+    smaller = SMALL_CONFIG.replace("cpus = 64", "cpus = 16").replace("n[1-4]", "n[1-2]")
+    assert not isinstance(
+        hall.cluster.ask(Reconfigure((ConfigFile("spur.toml", smaller),))), Rejection
+    )

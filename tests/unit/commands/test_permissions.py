@@ -64,9 +64,16 @@ def test_a_host_vouches_within_its_role(cluster: Cluster, uid: int, host: str, r
     assert role_of(cluster.state, who) is role
 
 
-def test_a_removed_host_vouches_for_ordinary_users_alone(cluster: Cluster) -> None:
-    """Its certificate is still out there; what was listed for it counts no more."""
-    assert role_of(cluster.state, actor(1002, host_role="login", host_id=99)) is Role.USER
+@pytest.mark.parametrize("role", ["login", "compute", "admin"])
+def test_a_removed_host_vouches_for_nobody(cluster: Cluster, role: str) -> None:
+    """Its certificate is still out there, and good for nothing."""
+    assert role_of(cluster.state, actor(0, host_role=role, host_id=99)) is Role.NOBODY
+
+
+def test_a_host_vouches_in_its_own_role_alone(cluster: Cluster) -> None:
+    """A login host was made a compute host since; its old certificate still says login."""
+    host_id = cluster.state.host_of_name.key("n1") or 0
+    assert role_of(cluster.state, actor(1002, host_role="login", host_id=host_id)) is Role.NOBODY
 
 
 def test_a_host_of_an_unknown_role_vouches_for_nobody(cluster: Cluster) -> None:
@@ -93,7 +100,7 @@ def test_a_refusal_says_who_asked_and_what_it_takes(cluster: Cluster) -> None:
     assert refused is not None
     assert refused.code == "not-permitted"
     assert refused.text == (
-        "uid 1000 on a login host may not ask this; it takes operator; nothing was changed"
+        "uid 1000 on a controller host may not ask this; it takes operator; nothing was changed"
     )
 
 
