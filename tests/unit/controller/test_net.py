@@ -386,8 +386,8 @@ def test_silent_peer_is_dialled_anew(run: Run, files: Files) -> None:
             stream = two.net._network.links[1, lane]._stream
             assert stream is not None
             stream.closing = True
-        await until(lambda: one.said("nothing was heard for 0.3 s") == 1)
-        await until(lambda: one.said("is connected") == 2)
+        await until(lambda: one.said("nothing was heard for 0.3 s") >= 1)
+        await until(lambda: one.said("is connected") >= 2)
 
     run(main())
 
