@@ -13,7 +13,7 @@ proposed in that term; `following` comes before the first entry of another leade
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -35,7 +35,7 @@ class SnapshotSource(Protocol):
     """A whole snapshot that can be read, chunk by chunk, each checked against its digest."""
 
     @property
-    def manifest(self) -> bytes: ...
+    def index(self) -> int: ...
 
     def chunks(self) -> Iterator[tuple[str, bytes]]: ...
 
@@ -43,8 +43,15 @@ class SnapshotSource(Protocol):
 class Machine(Protocol):
     """Follows the log. Calls come from one thread, in log order, and must not block."""
 
-    def restored(self, snapshot: SnapshotSource) -> None:
-        """Replace everything by a snapshot: at the start, or when one was installed."""
+    def load(self, snapshot: SnapshotSource) -> Any:
+        """Read a snapshot and return what it holds; may block, and runs in any thread.
+
+        Raises: SnapshotDamaged.
+        """
+        ...
+
+    def restored(self, loaded: Any) -> None:
+        """Replace everything by what was loaded: at the start, or when one was installed."""
         ...
 
     def committed(self, entries: Sequence[Entry]) -> None:

@@ -218,7 +218,7 @@ class Replica:
         self._machine = machine
         for snapshot in self.storage.snapshots.newest_first():
             try:
-                machine.restored(snapshot)
+                machine.restored(machine.load(snapshot))
             except SnapshotDamaged as damage:
                 self.storage.notes.append(f"{damage}; an older one or the ledger takes its place")
                 continue
@@ -589,29 +589,30 @@ class Replica:
         """Every chunk is here and checked: let the snapshot become the state."""
         self._installing = True
 
-        def run() -> Snapshot:
+        def run() -> tuple[Snapshot, Any]:
             snapshot = self.storage.snapshots.finish_receive()
+            loaded = self._machine.load(snapshot)
             self.storage.ledger.restart(snapshot.index, snapshot.term, snapshot.chain)
-            return snapshot
+            return snapshot, loaded
 
         # The WAL's lane is free of the core's Ready when the restart has been written, and takes
         # no other before the core has moved as well.
         self._later(
             "ledger",
             run,
-            lambda snapshot: self._later(
+            lambda result: self._later(
                 "wal",
                 lambda: self.storage.wal.restart(None, index),
-                lambda _: self._installed(snapshot),
+                lambda _: self._installed(*result),
             ),
         )
 
-    def _installed(self, snapshot: Snapshot) -> None:
+    def _installed(self, snapshot: Snapshot, loaded: Any) -> None:
         self._installing = False
         self._unrecorded.clear()
         self._delivered = self._recorded = self._synced = snapshot.index
         self._snapshot_index = snapshot.index
-        self._machine.restored(snapshot)
+        self._machine.restored(loaded)
         self.core.installed(snapshot.index, snapshot.term, Membership.decode(snapshot.membership))
 
 

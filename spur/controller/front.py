@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from spur.commands.decide import COMMANDS, Context, Decision, decide
 from spur.consensus.clock import ClockStep
+from spur.consensus.faults import SnapshotDamaged
 from spur.consensus.port import Refusal, SnapshotSource, TimedLog
 from spur.controller.attachments import Noise, blobs_of
 from spur.events.codec import encode_envelope
@@ -33,7 +34,7 @@ from spur.projections.digest import settle
 from spur.projections.due import next_due_ns
 from spur.projections.react import Effect, resume
 from spur.projections.requests import StoredAnswer, lookup, next_part
-from spur.projections.snapshot import load
+from spur.projections.snapshot import UnreadableSnapshot, load
 from spur.projections.state import State
 from spur.projections.undo import forget_undo, undo_to
 from spur.values.errors import InvariantBroken, Rejection
@@ -371,10 +372,17 @@ class Front:
             self._execute(asked)
 
     # -- Machine
-    def restored(self, snapshot: SnapshotSource) -> None:
-        """Begin from a snapshot."""
-        self.state = load(snapshot.chunks())
-        self.commit = self.state.index
+    def load(self, snapshot: SnapshotSource) -> State:
+        """Read the state of a snapshot; may block. Raises: SnapshotDamaged."""
+        try:
+            return load(snapshot.chunks())
+        except UnreadableSnapshot as error:
+            raise SnapshotDamaged(snapshot.index, "tables", str(error)) from error
+
+    def restored(self, loaded: State) -> None:
+        """Begin from the state of a snapshot."""
+        self.state = loaded
+        self.commit = loaded.index
 
     def committed(self, entries: Sequence[Entry]) -> None:
         """Follow the log; release effects and answers of what is committed."""

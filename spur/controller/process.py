@@ -9,18 +9,31 @@ import sys
 from collections.abc import Coroutine
 from typing import TypeVar
 
-__all__ = ["run_daemon", "run_until_stopped", "tune_interpreter"]
+__all__ = ["freeze_garbage", "run_daemon", "run_until_stopped", "tune_interpreter"]
 
 SWITCH_INTERVAL_S = 0.0005
 """How long a thread may hold the interpreter while another waits. Source: LOG-CONTRACT 8.2."""
+
+OLDEST_THRESHOLD = 1_000_000
+"""Middle collections before the oldest generation is collected: never, in practice."""
 
 T = TypeVar("T")
 
 
 def tune_interpreter() -> None:
-    """Let disk threads hand over quickly, and keep what is loaded out of every collection."""
+    """Let disk threads hand over quickly; never collect the oldest generation by itself."""
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    gc.collect()
+    young, middle, _ = gc.get_threshold()
+    gc.set_threshold(young, middle, OLDEST_THRESHOLD)
+    freeze_garbage()
+
+
+def freeze_garbage() -> None:
+    """Collect what is young, and keep what survives out of later collections.
+
+    A full collection walks everything that lives, hundreds of milliseconds with a long queue.
+    """
+    gc.collect(1)
     gc.freeze()
 
 

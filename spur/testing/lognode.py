@@ -83,8 +83,11 @@ class LogNode:
         return NodeStatus(leads=self._leads, term=core.term, applied=len(self._applied))
 
     # -- Machine
-    def restored(self, snapshot: SnapshotSource) -> None:
+    def load(self, snapshot: SnapshotSource) -> None:
         raise OperatorFault("a bare log node keeps no snapshots; its directory holds one")
+
+    def restored(self, loaded: object) -> None:
+        raise OperatorFault("a bare log node was given a snapshot that it could not load")
 
     def committed(self, entries: Sequence[Entry]) -> None:
         applied, waiting = self._applied, self._waiting

@@ -22,7 +22,10 @@ class _Bytes:
         self.leads = False
         self.waiting: dict[int, asyncio.Future[int]] = {}
 
-    def restored(self, snapshot: SnapshotSource) -> None:
+    def load(self, snapshot: SnapshotSource) -> None:
+        raise AssertionError("a log in memory has no snapshot to load")
+
+    def restored(self, loaded: object) -> None:
         raise AssertionError("a log in memory has no snapshot to restore")
 
     def committed(self, entries: Sequence[Entry]) -> None:

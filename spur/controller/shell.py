@@ -1,0 +1,205 @@
+"""spurctld's front process: replica, front, peers and RPC on one loop.
+
+Everything that may block has its own thread (the two lanes of the disk) or its own process (the
+snapshots). What the front decides is in `front.py`; what is here only carries it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import secrets
+from pathlib import Path
+
+from spur.client.address import parse_tcp_address
+from spur.consensus.disk import Disk, OsDisk
+from spur.consensus.driver import Driver
+from spur.consensus.opening import ReplicaOptions, open_replica
+from spur.consensus.replica import Replica
+from spur.controller.authority import credentials_in
+from spur.controller.birth import TLS_DIRECTORY
+from spur.controller.clocks import MachineClocks
+from spur.controller.front import Front, Respond
+from spur.controller.process import freeze_garbage, run_until_stopped
+from spur.controller.rpc import RpcServer
+from spur.controller.settings import Settings
+from spur.controller.snapshots import SnapshotProcess
+from spur.controller.transport import make_net
+from spur.events.envelope import Actor
+from spur.projections.react import Effect
+from spur.projections.state import new_state
+from spur.wire.calls import Call
+
+__all__ = ["Controller"]
+
+LOG = logging.getLogger("spurctld")
+
+DISK_CHECK_TICKS = 33
+"""Ticks between two looks at the free space, about a second."""
+
+SYNC_TICKS = 165
+"""Ticks after which the ledger is synced at the latest, about five seconds."""
+
+FREEZE_TICKS = 20_000
+"""Ticks between two collections of the young generations, about ten minutes.
+Source: LOG-CONTRACT 8.2."""
+
+MIB = 1 << 20
+
+
+class Controller:
+    """One controller replica, from its start to its end."""
+
+    def __init__(self, directory: Path, settings: Settings) -> None:
+        self._directory = directory
+        self._settings = settings
+        self._disk: Disk = OsDisk(str(directory))
+        self._loop = asyncio.get_running_loop()
+        self._failed: asyncio.Future[BaseException] = self._loop.create_future()
+        self._ticks = 0
+        self._replica: Replica
+        self._front: Front
+        self._driver: Driver
+        self._snapshots: SnapshotProcess
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT.
+
+        Raises: OperatorFault when the directory or an address cannot be used, or the disk fails;
+        InvariantBroken when the log contradicts itself.
+        """
+        lock = self._disk.lock()
+        try:
+            self._open()
+            await self._serve()
+        finally:
+            lock.release()
+
+    def _open(self) -> None:
+        replica = self._replica = open_replica(
+            self._disk,
+            me=self._settings.node_id,
+            rng=random.SystemRandom(),
+            clocks=MachineClocks(),
+            options=ReplicaOptions(),
+        )
+        for sentence in replica.storage.notes:
+            LOG.warning(sentence)
+        genesis = replica.storage.genesis
+        state = new_state(
+            genesis.encoded, cluster_id=genesis.cluster_id, incarnation=genesis.incarnation
+        )
+        self._front = Front(
+            state,
+            replica,
+            noise=secrets.token_bytes,
+            address_of=self._address_of,
+            release=self._perform,
+        )
+        replica.attach(self._front)
+        freeze_garbage()
+        self._look_at_disk()
+
+    async def _serve(self) -> None:
+        settings, replica = self._settings, self._replica
+        tls = credentials_in(self._directory / TLS_DIRECTORY)
+        net = make_net(
+            replica.identity,
+            replica.core.members,
+            tls,
+            lambda message: self._driver.receive(message),
+            lambda peer, sentence: LOG.info(sentence),
+        )
+        self._driver = Driver(
+            replica,
+            net,
+            before_turn=self._before_turn,
+            on_tick=self._on_tick,
+            on_fatal=self._fail,
+            tick_s=settings.tick_ms / 1000,
+        )
+        server = RpcServer(
+            cluster_id=replica.storage.genesis.cluster_id,
+            replica=settings.node_id,
+            handler=self._submit,
+            position=self._position,
+            report=LOG.info,
+        )
+        await net.start(*parse_tcp_address(settings.raft_address))
+        await server.start_unix(str(self._directory / settings.socket))
+        await server.start_tls(*parse_tcp_address(settings.rpc_address), tls)
+        self._snapshots = SnapshotProcess(self._directory, replica.snapshot_written, LOG)
+        self._driver.start()
+        LOG.info(
+            "controller %d serves on %s, from entry %d",
+            settings.node_id,
+            settings.rpc_address,
+            self._front.state.index,
+        )
+        fault = await run_until_stopped(self._failed)
+        await server.close()
+        await net.close()
+        await self._driver.stop()
+        await self._snapshots.stop()
+        if fault is not None:
+            raise fault
+        replica.close()
+
+    # -- what the loop calls
+    def _submit(self, call: Call, actor: Actor, respond: Respond) -> None:
+        self._front.submit(call, actor, respond)
+        self._driver.wake()
+
+    def _position(self) -> tuple[int, int]:
+        """Return incarnation and commit index, for a client's welcome."""
+        return self._front.state.cluster[1].incarnation, self._front.commit
+
+    def _before_turn(self) -> None:
+        if self._replica.is_attached:
+            self._front.before_turn()
+
+    def _on_tick(self) -> None:
+        self._ticks += 1
+        if not self._replica.is_attached:
+            return
+        self._front.on_tick()
+        if self._ticks % DISK_CHECK_TICKS == 0:
+            self._look_at_disk()
+        if self._ticks % FREEZE_TICKS == 0:
+            freeze_garbage()
+        if self._ticks % SYNC_TICKS == 0:
+            self._replica.sync_ledger()
+        if self._replica.recorded - self._replica.snapshot_index >= self._settings.snapshot_entries:
+            self._want_snapshot()
+
+    def _want_snapshot(self) -> None:
+        if not self._snapshots.is_writing:
+            self._replica.snapshot_wanted()
+            self._snapshots.want()
+
+    def _look_at_disk(self) -> None:
+        """Take note of the two marks. Source: LOG-CONTRACT 5.9."""
+        free = self._disk.free_bytes()
+        low = free < self._settings.disk_first_mark_mib * MIB
+        out = free < self._settings.disk_second_mark_mib * MIB
+        if low != self._front.disk_is_low:
+            LOG.warning(
+                "%d MiB are free on the disk: submits and reconfigurations are %s",
+                free // MIB,
+                "refused" if low else "taken again",
+            )
+        self._front.disk_is_low = low
+        self._replica.acknowledges = not out
+
+    def _address_of(self, member: int) -> str:
+        found = self._replica.core.members.member(member)
+        return found.rpc_address if found is not None else ""
+
+    def _perform(self, effect: Effect) -> None:
+        """Leave the effect with the row that owes it: no agent is known to this controller yet."""
+        LOG.debug("owed: %r", effect)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._failed.done():
+            self._failed.set_result(error)
