@@ -226,7 +226,7 @@ class Core:
         elif self._elapsed >= self._timeout:
             self._follow(self.term, 0)
             self._campaign_softly()
-        elif self._forwarded.is_open and self._elapsed % self._settings.resend_ticks == 0:
+        elif self._forwarded.has_waited(self._settings.resend_ticks):
             self._ask_leader(self._forwarded.number)
 
     def propose(self, kind: int, body: bytes, blobs: tuple[bytes, ...] = ()) -> Entry | Refusal:

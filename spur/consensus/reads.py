@@ -69,19 +69,15 @@ class ReadRounds:
 class ForwardedReads:
     """The questions that a follower has sent, or will send, to its leader."""
 
-    __slots__ = ("_number", "_open", "_queued")
+    __slots__ = ("_number", "_open", "_queued", "_waited_ticks")
 
     def __init__(self, number: int) -> None:
         # Drawn at random by the caller: an answer to a question of this replica's former life,
         # delayed in the network, must not fit one of the present.
         self._number = number
+        self._waited_ticks = 0
         self._queued: list[int] = []
         self._open: list[int] = []
-
-    @property
-    def is_open(self) -> bool:
-        """A question is with the leader."""
-        return bool(self._open)
 
     @property
     def may_open(self) -> bool:
@@ -101,7 +97,18 @@ class ForwardedReads:
         """Return the number of a question that stands for all that wait."""
         self._open, self._queued = self._queued, []
         self._number += 1
+        self._waited_ticks = 0
         return self._number
+
+    def has_waited(self, ticks_max: int) -> bool:
+        """Count one tick; tell whether the open question must be put again: it may be lost."""
+        if not self._open:
+            return False
+        self._waited_ticks += 1
+        if self._waited_ticks < ticks_max:
+            return False
+        self._waited_ticks = 0
+        return True
 
     def close(self, number: int) -> list[int]:
         """Return the tokens that this answer is for; none when it is an old one."""

@@ -1,0 +1,520 @@
+"""A deterministic simulation of several cores: one seed is one run, and every step is checked.
+
+Faults: messages lost, repeated, delayed, reordered; full, one-way and pair-wise cuts; crashes that
+lose what was not synced, also right after a vote, an append or an acknowledgement; slow disks; tiny
+batches and windows; logs trimmed, histories forgotten, snapshots; leads handed over, clocks judged
+unfit; members added, promoted and removed.
+
+Checked at every step: one leader a term; a durable term never falls and a vote in it never changes;
+what is committed never changes and is on every later leader; a read barrier is never behind what was
+committed when it was asked. Checked at the end, when all is healed: every member has the same
+history, and a last proposal and a last read are answered.
+"""
+
+from __future__ import annotations
+
+import heapq
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from spur.consensus.core import CoreSettings, HardState, Role
+from spur.consensus.membership import Member, Membership, member_id_at
+from spur.consensus.messages import Append, AppendReply, Message, SnapshotChunk, VoteReply
+from spur.consensus.port import Refusal
+from spur.events.envelope import Entry, EntryKind
+from spur.testing.simulation.core_node import CoreDisk, CoreNode, CoreSnapshot, chain_after
+
+__all__ = ["CoreSimulation", "SimulationFailed", "Weather", "draw_weather"]
+
+_EVENTS = int(EntryKind.EVENTS)
+_MEMBERSHIP = int(EntryKind.MEMBERSHIP)
+
+CALM_TICKS = 300.0
+"""The last part of a run: everything is healed and has to converge."""
+
+LAST_BODY = b"last"
+LAST_TOKEN = 1 << 40
+
+MEMBERS_MAX = 7
+"""A run adds no more members than this, the removed ones included."""
+
+
+class SimulationFailed(AssertionError):
+    """A run broke what must always hold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Weather:
+    """How hard one run is; drawn from its seed."""
+
+    replicas: int
+    loss: float
+    repeats: float
+    delay_ticks: float
+    sync_ticks: float
+    pace_ticks: float
+    """Between two strokes of fate."""
+    spite: float
+    """How likely a crash is right after a vote; appends and acknowledgements scaled down."""
+    moves_members: bool
+    settings: CoreSettings
+
+
+def draw_weather(rng: random.Random) -> Weather:
+    """Return the weather of one run. Half of them have tiny batches: see rule 28 of the log."""
+    tiny = rng.random() < 0.5
+    return Weather(
+        replicas=rng.choice((1, 2, 3, 3, 3, 5)),
+        loss=rng.choice((0.0, 0.01, 0.1)),
+        repeats=rng.choice((0.0, 0.05, 0.2)),
+        delay_ticks=rng.choice((0.3, 2.0, 8.0)),
+        sync_ticks=rng.choice((0.1, 1.0, 5.0)),
+        pace_ticks=rng.choice((6.0, 20.0, 80.0)),
+        spite=rng.choice((0.0, 0.02, 0.2)),
+        moves_members=rng.random() < 0.4,
+        settings=CoreSettings(
+            append_bytes_max=1 if tiny else 400,
+            inflight_count_max=rng.choice((1, 3, 64)),
+            inflight_bytes_max=rng.choice((1, 600, 512 * 1024)),
+            uncommitted_bytes_max=rng.choice((500, 64 << 20)),
+        ),
+    )
+
+
+class CoreSimulation:
+    """One run."""
+
+    def __init__(
+        self,
+        seed: int,
+        *,
+        weather: Weather | None = None,
+        ticks: float = 900.0,
+        node_type: type[CoreNode] = CoreNode,
+    ) -> None:
+        """Prepare the run of a seed, in the weather that the seed draws unless it is given."""
+        self.rng = random.Random(seed)
+        drawn = draw_weather(self.rng)
+        self.weather = weather or drawn
+        self.ticks = ticks
+        self.time = 0.0
+        self.steps = 0
+        self.elections = 0
+        self.installs = 0
+        self.changes = 0
+        self.reads = 0
+        self.nodes: dict[int, CoreNode] = {}
+        self.committed_entries: list[Entry] = []
+        """What is committed: entry i + 1 at i, as the first replica that said so had it."""
+        self._node_type = node_type
+        self._chains = [b""]
+        self._queue: list[tuple[float, int, Callable[[], None]]] = []
+        self._queued = 0
+        self._cut: set[tuple[int, int]] = set()
+        self._leaders: dict[int, int] = {}
+        self._hard: dict[int, HardState] = {}
+        self._snapshots: dict[tuple[int, bytes], CoreSnapshot] = {}
+        self._asked: dict[tuple[int, int], int] = {}
+        self._proposed = 0
+        self._tokens = 0
+        self._calm = False
+        self._last_reads: set[int] = set()
+        genesis = Membership(
+            tuple(_member(number, voter=True) for number in range(1, self.weather.replicas + 1))
+        )
+        first = Entry(1, 0, _MEMBERSHIP, genesis.encode())
+        for number in genesis.voters():
+            disk = CoreDisk(membership=genesis, entries=[first], commit=1)
+            self._add_node(number, disk)
+
+    # -- time
+
+    def after(self, ticks: float, happen: Callable[[], None]) -> None:
+        """Let something happen later."""
+        self._queued += 1
+        heapq.heappush(self._queue, (self.time + ticks, self._queued, happen))
+
+    def run(self) -> None:
+        """Run to the end.
+
+        Raises: SimulationFailed, or whatever the cores raise.
+        """
+        rng = self.rng
+        self.after(5.0 * rng.random(), self._work)
+        self.after(self.weather.pace_ticks * rng.random(), self._strike)
+        self.after(self.ticks - CALM_TICKS, self._heal)
+        while self._queue and self.time < self.ticks:
+            self.time, _, happen = heapq.heappop(self._queue)
+            self.steps += 1
+            happen()
+        self._check_end()
+
+    # -- what nodes need around them
+
+    def send(self, message: Message) -> None:
+        """Carry a message as the weather has it."""
+        rng, weather = self.rng, self.weather
+        sender, to = message.sender, message.to
+        if not self._calm:
+            self._spite(message)
+        if (sender, to) in self._cut or to not in self.nodes or rng.random() < weather.loss:
+            return
+        for _ in range(2 if rng.random() < weather.repeats else 1):
+            delay = 0.05 + rng.random() ** 3 * weather.delay_ticks
+            self.after(delay, lambda: self._arrive(message))
+
+    def _arrive(self, message: Message) -> None:
+        node = self.nodes[message.to]
+        if node.is_up:
+            node.take(message)
+            self._look(node)
+
+    def _spite(self, message: Message) -> None:
+        """Crash the sender exactly where it hurts."""
+        spite = self.weather.spite
+        if not spite or self.rng.random() >= spite:
+            return
+        hurts = 0.0
+        match message:
+            case VoteReply(granted=True):
+                hurts = 1.0
+            case Append() if message.entries:
+                hurts = 0.2
+            case AppendReply() | SnapshotChunk():
+                hurts = 0.1
+            case _:
+                return
+        if self.rng.random() < hurts:
+            node = self.nodes[message.sender]
+            self.after(2.0 * self.rng.random(), lambda: self._crash(node))
+
+    def committed(self, node: CoreNode, entry: Entry) -> None:
+        """Compare a committed entry with what all others have there."""
+        known = self.committed_entries
+        if entry.index <= len(known):
+            self._require(
+                known[entry.index - 1] == entry,
+                f"replica {node.me} commits {entry}, but {known[entry.index - 1]} was committed",
+            )
+            return
+        self._require(
+            entry.index == len(known) + 1, f"replica {node.me} commits {entry} out of order"
+        )
+        known.append(entry)
+        self._chains.append(chain_after(self._chains[-1], entry))
+
+    def restored(self, node: CoreNode, snapshot: CoreSnapshot) -> None:
+        """Compare an installed snapshot with the committed history."""
+        self.installs += 1
+        self._require(
+            self._chains[snapshot.index] == snapshot.chain,
+            f"replica {node.me} installed a snapshot of another history at {snapshot.index}",
+        )
+
+    def snapshot_of(self, index: int, chain: bytes) -> CoreSnapshot:
+        """Return the snapshot of this index and history."""
+        return self._snapshots[index, chain]
+
+    def answered(self, node: CoreNode, token: int, index: int | None) -> None:
+        """Check that a barrier covers everything that was committed when it was asked."""
+        floor = self._asked.pop((node.me, token))
+        if index is None:
+            return
+        self.reads += 1
+        if token == LAST_TOKEN:
+            self._last_reads.add(node.me)
+        self._require(
+            index >= floor,
+            f"replica {node.me} was told to read at {index}, but {floor} was committed before",
+        )
+
+    # -- checks
+
+    def _require(self, holds: bool, story: str) -> None:
+        if not holds:
+            raise SimulationFailed(f"at {self.time:.2f} ticks: {story}")
+
+    def _look(self, node: CoreNode) -> None:
+        core = node.core
+        if core.role is Role.LEADER:
+            first = self._leaders.setdefault(core.term, node.me)
+            self._require(
+                first == node.me, f"two leaders in term {core.term}: {first} and {node.me}"
+            )
+            if self._hard.get(-core.term) is None:
+                self._hard[-core.term] = HardState(core.term, node.me)
+                self.elections += 1
+                self._check_complete(node)
+        hard, former = node.disk.hard, self._hard.get(node.me, HardState(0, 0))
+        if hard != former:
+            self._require(
+                hard.term > former.term or (hard.term == former.term and former.vote == 0),
+                f"replica {node.me} had {former} on its disk and now has {hard}",
+            )
+            self._hard[node.me] = hard
+
+    def _check_complete(self, node: CoreNode) -> None:
+        """Raft's leader completeness: a new leader has all that is committed."""
+        core = node.core
+        for entry in self.committed_entries[core.first - 1 :]:
+            self._require(
+                entry.index <= core.last and core.entry(entry.index) == entry,
+                f"replica {node.me} leads term {core.term} without the committed {entry}",
+            )
+
+    def check_matching(self) -> None:
+        """Raft's log matching: same index and term, same entry and everything before it."""
+        seen: dict[tuple[int, int], tuple[Entry, int]] = {}
+        for node in self.nodes.values():
+            if not node.is_up:
+                continue
+            core = node.core
+            before = None
+            for entry in core.entries(core.first, core.last):
+                former = before.term if before is not None else -1
+                name = (entry.index, entry.term)
+                other, other_former = seen.setdefault(name, (entry, former))
+                self._require(
+                    other == entry and -1 in (other_former, former)
+                    or (other, other_former) == (entry, former),
+                    f"logs differ at {name}: {other} and {entry} on replica {node.me}",
+                )
+                before = entry
+
+    def _check_end(self) -> None:
+        self.check_matching()
+        leaders = [node for node in self.nodes.values() if node.core.role is Role.LEADER]
+        self._require(bool(leaders), "nobody leads, though all was healed")
+        leader = max(leaders, key=lambda node: node.core.term)
+        members = leader.core.members
+        self._require(
+            bool(self.committed_entries) and leader.core.commit == leader.core.last,
+            f"leader {leader.me} has entries up to {leader.core.last}, committed to "
+            f"{leader.core.commit}",
+        )
+        for member in members.members:
+            node = self.nodes[member.id]
+            self._require(
+                node.applied == len(self.committed_entries),
+                f"replica {node.me} has {node.applied} of {len(self.committed_entries)} entries",
+            )
+            self._require(
+                node.disk.chain == self._chains[node.disk.recorded]
+                and node.disk.recorded == node.applied,
+                f"the ledger of replica {node.me} is another history",
+            )
+            self._require(node.me in self._last_reads, f"replica {node.me} got no last read")
+            self._require(not node.core.lost, f"replica {node.me} thinks that it lost entries")
+        self._require(
+            any(entry.body == LAST_BODY for entry in self.committed_entries),
+            "the last proposal was not committed",
+        )
+        self._require(not leader.core.lost_peers, "peers are taken for lost")
+
+    # -- nodes
+
+    def _add_node(self, number: int, disk: CoreDisk) -> None:
+        # Clocks and disks differ, and a leader's windows are its own.
+        node = self._node_type(number, disk, self.weather.settings, self.rng, self)
+        self.nodes[number] = node
+        self._start(node)
+
+    def _start(self, node: CoreNode) -> None:
+        if node.is_up:
+            return
+        node.start()
+        life = node.life
+        self.after(self.rng.random(), lambda: self._tick(node, life))
+        self.after(self.rng.random(), lambda: self._disk(node, life))
+
+    def _tick(self, node: CoreNode, life: int) -> None:
+        if node.life == life:
+            node.tick()
+            self._look(node)
+            self.after(1.0, lambda: self._tick(node, life))
+
+    def _disk(self, node: CoreNode, life: int) -> None:
+        """Let one write be durable; the disk does one thing at a time."""
+        if node.life != life:
+            return
+        if node.chunks and (node.outstanding is None or self.rng.random() < 0.3):
+            node.chunk_synced()
+        else:
+            node.synced()
+        self._look(node)
+        self.after(0.02 + self.rng.random() * self.weather.sync_ticks, lambda: self._disk(node, life))
+
+    def _crash(self, node: CoreNode) -> None:
+        if node.is_up and not self._calm:
+            node.crash()
+            rng = self.rng
+            away = rng.choice((0.2, 2.0, 20.0)) + rng.random() * rng.choice((1.0, 60.0))
+            self.after(away, lambda: self._start(node))
+
+    def _live(self) -> list[CoreNode]:
+        return [node for node in self.nodes.values() if node.is_up]
+
+    # -- work
+
+    def _work(self) -> None:
+        rng = self.rng
+        live = self._live()
+        if live:
+            node = rng.choice(live)
+            for _ in range(rng.choice((1, 1, 1, 5))):
+                self._proposed += 1
+                node.core.propose(_EVENTS, b"%d" % self._proposed)
+            if rng.random() < 0.5:
+                self._read(rng.choice(live))
+            node.pump()
+            self._look(node)
+        if self.time < self.ticks - CALM_TICKS / 2:
+            self.after(0.1 + 8.0 * rng.random() ** 2, self._work)
+
+    def _read(self, node: CoreNode, token: int = 0) -> None:
+        if not token:
+            self._tokens += 1
+            token = self._tokens
+        # Taken before the question: what is committed at that moment has to be seen.
+        self._asked[node.me, token] = len(self.committed_entries)
+        if not node.core.barrier(token):
+            del self._asked[node.me, token]
+        node.pump()
+
+    # -- fate
+
+    def _strike(self) -> None:
+        if self._calm:
+            return
+        rng = self.rng
+        strokes = (
+            self._crash_one,
+            self._crash_some,
+            self._cut_sides,
+            self._cut_pair,
+            self._mend,
+            self._housekeeping,
+            self._housekeeping,
+            self._politics,
+            self._change_members,
+        )
+        rng.choice(strokes)()
+        self.after(self.weather.pace_ticks * (0.2 + rng.random()), self._strike)
+
+    def _crash_one(self) -> None:
+        self._crash(self.rng.choice(list(self.nodes.values())))
+
+    def _crash_some(self) -> None:
+        for node in self.nodes.values():
+            if self.rng.random() < 0.4:
+                self._crash(node)
+
+    def _cut_sides(self) -> None:
+        rng = self.rng
+        numbers = list(self.nodes)
+        side = set(rng.sample(numbers, rng.randrange(1, len(numbers) + 1)))
+        self._cut = {(a, b) for a in numbers for b in numbers if (a in side) != (b in side)}
+        if rng.random() < 0.3:
+            self._cut = {pair for pair in sorted(self._cut) if rng.random() < 0.5}
+
+    def _cut_pair(self) -> None:
+        numbers = list(self.nodes)
+        one, other = self.rng.choice(numbers), self.rng.choice(numbers)
+        self._cut = {(one, other), (other, one)}
+
+    def _mend(self) -> None:
+        self._cut = set()
+
+    def _housekeeping(self) -> None:
+        rng = self.rng
+        self.check_matching()
+        for node in self._live():
+            if rng.random() < 0.5:
+                snapshot = node.take_snapshot(rng.randrange(1, 5))
+                if snapshot is not None:
+                    # Replicas may cut the same state into different chunks.
+                    snapshot = self._snapshots.setdefault(
+                        (snapshot.index, snapshot.chain), snapshot
+                    )
+                    node.disk.snapshot = snapshot
+            if rng.random() < 0.5:
+                node.trim(rng.choice((0, 0, 3, 30)))
+            if rng.random() < 0.3:
+                node.forget_history()
+
+    def _politics(self) -> None:
+        rng = self.rng
+        for node in self._live():
+            if node.core.is_leader and rng.random() < 0.7:
+                node.core.transfer(rng.choice(node.core.members.voters()))
+            elif rng.random() < 0.1:
+                node.core.step_down()
+            node.core.may_campaign = rng.random() < 0.8
+            node.pump()
+            self._look(node)
+
+    def _change_members(self) -> None:
+        leaders = [node for node in self._live() if node.core.is_leader]
+        if not leaders or not self.weather.moves_members:
+            return
+        leader = self.rng.choice(leaders)
+        core = leader.core
+        following = self._changed(core.members, core.last + 1)
+        if following is None:
+            return
+        taken = core.propose(_MEMBERSHIP, following.encode())
+        if isinstance(taken, Refusal):
+            return
+        self.changes += 1
+        for member in following.members:
+            if member.id not in self.nodes:
+                self._add_node(member.id, CoreDisk(membership=Membership(())))
+        leader.pump()
+        self._look(leader)
+
+    def _changed(self, former: Membership, index: int) -> Membership | None:
+        rng = self.rng
+        members = list(former.members)
+        choice = rng.randrange(3)
+        if choice == 0 and len(self.nodes) < MEMBERS_MAX:
+            members.append(_member(member_id_at(index), voter=rng.random() < 0.2))
+        elif choice == 1:
+            at = rng.randrange(len(members))
+            members[at] = _member(members[at].id, voter=not members[at].voter)
+        elif choice == 2 and len(members) > 1:
+            del members[rng.randrange(len(members))]
+        following = Membership(tuple(sorted(members, key=lambda member: member.id)))
+        return following if following.voters() and following != former else None
+
+    # -- the end
+
+    def _heal(self) -> None:
+        self._calm = True
+        self._cut = set()
+        weather = self.weather
+        self.weather = replace(
+            weather,
+            loss=0.0,
+            delay_ticks=min(weather.delay_ticks, 2.0),
+            sync_ticks=min(weather.sync_ticks, 1.0),
+        )
+        for node in self.nodes.values():
+            self._start(node)
+            node.core.may_campaign = True
+        self.after(CALM_TICKS / 2, self._finish)
+
+    def _finish(self) -> None:
+        """Ask for the last things, again and again, as a client would."""
+        done = any(entry.body == LAST_BODY for entry in self.committed_entries)
+        for node in self.nodes.values():
+            if node.core.is_leader and not done:
+                node.core.propose(_EVENTS, LAST_BODY)
+            if node.me not in self._last_reads and (node.me, LAST_TOKEN) not in self._asked:
+                self._read(node, LAST_TOKEN)
+            node.pump()
+        self.after(20.0, self._finish)
+
+
+def _member(number: int, *, voter: bool) -> Member:
+    return Member(number, b"disk-%d" % number, voter, f"h{number}:1", f"h{number}:2")
