@@ -538,7 +538,7 @@ class Core:
     def _can_campaign(self) -> bool:
         return (
             self.may_campaign
-            and self.me in self._log.memberships.voters
+            and self._log.memberships.may_lead(self.me, self._log.commit)
             and not self.installing
             and not self.lost
         )

@@ -144,10 +144,10 @@ class Leadership:
             first = progress.next
             prev = first - 1
             if prev < tail.base:
-                # The first entry that is asked for is the one at prev: its term is needed too.
-                progress.wanting = True
+                # Where the term at prev is not known, prev is asked for as well.
+                progress.wanted = first if prev == progress.known_index else prev
                 progress.waited_ticks = 0
-                self._outbox.wants.append(Want(progress.id, max(prev, 1)))
+                self._outbox.wants.append(Want(progress.id, progress.wanted))
                 return
             last = tail.fit(first, settings.append_bytes_max)
             entries = tuple(tail.slice(first, last))
@@ -171,23 +171,26 @@ class Leadership:
     def supply(self, peer: int, entries: Sequence[Entry], commit: int) -> None:
         """Send entries older than memory; an answer to a want that is no longer due is ignored."""
         progress = self._peers.get(peer)
-        if progress is None or not progress.wanting:
+        if progress is None or not entries or entries[0].index != progress.wanted:
             return
+        progress.wanted = 0
         prev = progress.next - 1
-        if not entries or entries[0].index != max(prev, 1):
+        if entries[0].index == prev:
+            progress.known_index, progress.known_term = prev, entries[0].term
+            entries = entries[1:]
+        if not entries:
             return
-        progress.wanting = False
-        prev_term = entries[0].term if prev else 0
         chosen: list[Entry] = []
         size = 0
-        for entry in entries[1 if prev else 0 :]:
+        for entry in entries:
             weight = entry_bytes(entry.body, entry.blobs)
             if chosen and size + weight > self._settings.append_bytes_max:
                 break
             chosen.append(entry)
             size += weight
-        self._append(progress, prev, prev_term, tuple(chosen), commit)
-        progress.sent(prev + len(chosen), size)
+        self._append(progress, prev, progress.known_term, tuple(chosen), commit)
+        progress.sent(chosen[-1].index, size)
+        progress.known_index, progress.known_term = chosen[-1].index, chosen[-1].term
 
     def beat(self, commit: int) -> None:
         """Put a heartbeat to every member into the outbox."""
@@ -222,9 +225,10 @@ class Leadership:
                 index, term = progress.snapshot_index, progress.snapshot_term
                 self._append(progress, index, term, (), commit)
             return
-        if progress.state is _REPLICATE and not progress.wanting:
+        if progress.state is _REPLICATE and not progress.wanted:
             progress.probe(progress.match + 1)
-        progress.wanting = progress.paused = False
+        progress.paused = False
+        progress.wanted = 0
         prev = progress.next - 1
         if prev >= self._tail.base:
             self._append(progress, prev, self._tail.term_at(prev), (), commit)
@@ -296,7 +300,7 @@ class Leadership:
         if progress.state is _SNAPSHOT and progress.snapshot_index == index:
             if number != progress.chunk:
                 return
-        elif number == 0 and (progress.wanting or progress.state is _SNAPSHOT):
+        elif number == 0 and (progress.wanted or progress.state is _SNAPSHOT):
             progress.begin_snapshot(index, index_term, count)
         else:
             return

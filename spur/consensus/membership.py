@@ -147,6 +147,19 @@ class MembershipLog:
         """Where the membership in force stands, or the base when it stands at or below that."""
         return self._found[-1][0]
 
+    def may_lead(self, replica: int, commit: int) -> bool:
+        """Tell whether a replica may campaign, the log being committed up to an index.
+
+        A voter may, and so may one whose removal is not committed yet: it can be the only one
+        with a log good enough to lead until it is. Source: Raft thesis §4.2.2, figure 4.6.
+        """
+        if replica in self.voters:
+            return True
+        for index, membership in reversed(self._found):
+            if index <= commit:
+                return replica in membership.voters()
+        return False
+
     def note(self, entries: Sequence[Entry]) -> bool:
         """Take the memberships among appended entries; tell whether there was one."""
         found = [entry for entry in entries if entry.kind == _MEMBERSHIP]

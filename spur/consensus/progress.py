@@ -44,6 +44,8 @@ class Progress:
         "chunk_due",
         "id",
         "inflight_bytes",
+        "known_index",
+        "known_term",
         "match",
         "next",
         "paused",
@@ -52,7 +54,7 @@ class Progress:
         "snapshot_term",
         "state",
         "waited_ticks",
-        "wanting",
+        "wanted",
     )
 
     def __init__(self, replica: int, following: int) -> None:
@@ -68,8 +70,11 @@ class Progress:
         """The newest round of read barriers that it confirmed."""
         self.paused = False
         """A probe is under way."""
-        self.wanting = False
-        """Entries older than memory were asked of the shell."""
+        self.wanted = 0
+        """The first of the entries, older than memory, that were asked of the shell, or 0."""
+        self.known_index = 0
+        self.known_term = 0
+        """The term of an index that may be older than memory."""
         self.waited_ticks = 0
         """Ticks since something was sent or answered, while an answer is due."""
         self._inflight: deque[tuple[int, int]] = deque()
@@ -84,7 +89,7 @@ class Progress:
 
     def may_append(self, count_max: int, bytes_max: int) -> bool:
         """Tell whether an append may go out now."""
-        if self.wanting:
+        if self.wanted:
             return False
         if self.state is _REPLICATE:
             return len(self._inflight) < count_max and self.inflight_bytes < bytes_max
@@ -126,6 +131,7 @@ class Progress:
         self._enter(_SNAPSHOT, index + 1)
         self.snapshot_index = index
         self.snapshot_term = term
+        self.known_index, self.known_term = index, term
         self.chunk_count = count
         self.chunk = 0
 
@@ -140,7 +146,7 @@ class Progress:
         state = self.state
         if state is _LOST:
             return False
-        if not (self.wanting or self.paused or self._inflight or state is _SNAPSHOT):
+        if not (self.wanted or self.paused or self._inflight or state is _SNAPSHOT):
             return False
         self.waited_ticks += 1
         return self.waited_ticks >= ticks_max
@@ -148,7 +154,8 @@ class Progress:
     def _enter(self, state: ProgressState, following: int) -> None:
         self.state = state
         self.next = following
-        self.paused = self.wanting = self.chunk_due = False
+        self.paused = self.chunk_due = False
+        self.wanted = 0
         self.waited_ticks = 0
         self._inflight.clear()
         self.inflight_bytes = 0

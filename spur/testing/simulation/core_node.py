@@ -52,7 +52,7 @@ class CoreDisk:
 
     membership: Membership
     """In force at the base."""
-    hard: HardState = HardState(0, 0)
+    hard: HardState = field(default_factory=HardState)
     base_index: int = 0
     base_term: int = 0
     entries: list[Entry] = field(default_factory=list)
@@ -117,6 +117,10 @@ class Surroundings(Protocol):
         """Carry a message, or lose it."""
         ...
 
+    def write(self, node: CoreNode) -> None:
+        """Let a write begin; when it is durable, `written` is to be called."""
+        ...
+
     def committed(self, node: CoreNode, entry: Entry) -> None:
         """Look at an entry that the node takes for committed, each once, in order."""
         ...
@@ -149,6 +153,7 @@ class CoreNode:
         self.core: Core
         self.applied = 0
         self.outstanding: Ready | None = None
+        self.is_writing = False
         self.chunks: deque[SnapshotChunk] = deque()
         """Received and not yet durable."""
         self._rng = rng
@@ -172,6 +177,7 @@ class CoreNode:
         )
         self.applied = disk.recorded
         self.outstanding = None
+        self.is_writing = False
         self.chunks.clear()
         disk.received = []
 
@@ -211,25 +217,33 @@ class CoreNode:
                 self.prepared(ready)
             else:
                 self._send(ready.after)
+        if not self.is_writing and (self.outstanding is not None or self.chunks):
+            self.is_writing = True
+            self._around.write(self)
 
     def prepared(self, ready: Ready) -> None:
-        """Begin a write; it is not durable before `synced`."""
+        """Look at a Ready that is about to be written."""
 
-    def synced(self) -> None:
-        """Let the outstanding write be durable."""
-        ready, self.outstanding = self.outstanding, None
-        if ready is None:
-            return
+    def written(self) -> None:
+        """Let one write be durable: the outstanding group, else the oldest received chunk.
+
+        A last chunk installs its snapshot and restarts the log on disk, so groups go first.
+        """
+        self.is_writing = False
+        if self.outstanding is not None:
+            self.synced(self.outstanding)
+        elif self.chunks:
+            self._chunk_synced(self.chunks.popleft())
+        self.pump()
+
+    def synced(self, ready: Ready) -> None:
+        """Let the outstanding group be durable."""
+        self.outstanding = None
         self.disk.write_group(ready)
         self.core.persisted(ready)
         self._send(ready.after)
-        self.pump()
 
-    def chunk_synced(self) -> None:
-        """Let the oldest received chunk be durable; the last one installs its snapshot."""
-        if not self.chunks or self.outstanding is not None:
-            return  # The log on disk is restarted behind the snapshot: nothing else may write.
-        chunk = self.chunks.popleft()
+    def _chunk_synced(self, chunk: SnapshotChunk) -> None:
         disk = self.disk
         if chunk.number == 0:
             disk.received = []
@@ -238,7 +252,6 @@ class CoreNode:
         self.core.chunk_written(chunk.sender, chunk.index, chunk.number)
         if self.core.installing == chunk.index and len(disk.received) == chunk.count:
             self._install(chunk)
-        self.pump()
 
     def _install(self, chunk: SnapshotChunk) -> None:
         disk = self.disk
