@@ -145,7 +145,7 @@ class Leadership:
             prev = first - 1
             if prev < tail.base:
                 # Where the term at prev is not known, prev is asked for as well.
-                progress.wanted = first if prev == progress.known_index else prev
+                progress.wanted = first if progress.knows_term_at(prev) else prev
                 progress.waited_ticks = 0
                 self._outbox.wants.append(Want(progress.id, progress.wanted))
                 return
@@ -176,9 +176,10 @@ class Leadership:
         progress.wanted = 0
         prev = progress.next - 1
         if entries[0].index == prev:
-            progress.known_index, progress.known_term = prev, entries[0].term
+            progress.note_term(entries[0])
             entries = entries[1:]
-        if not entries:
+        # A late acknowledgement may have moved the follower on; it is then asked for anew.
+        if not entries or entries[0].index != progress.next or not progress.knows_term_at(prev):
             return
         chosen: list[Entry] = []
         size = 0
@@ -188,9 +189,10 @@ class Leadership:
                 break
             chosen.append(entry)
             size += weight
-        self._append(progress, prev, progress.known_term, tuple(chosen), commit)
+        prev_term = progress.known_term if prev else 0
+        self._append(progress, prev, prev_term, tuple(chosen), commit)
         progress.sent(chosen[-1].index, size)
-        progress.known_index, progress.known_term = chosen[-1].index, chosen[-1].term
+        progress.note_term(chosen[-1])
 
     def beat(self, commit: int) -> None:
         """Put a heartbeat to every member into the outbox."""
@@ -284,9 +286,8 @@ class Leadership:
         if progress is None or progress.state is _LOST:
             return
         progress.active = True
-        if reply.round > progress.round:
-            progress.round = reply.round
-            self._close_round()
+        progress.round = max(progress.round, reply.round)
+        self._close_round()
 
     # -- snapshots
 

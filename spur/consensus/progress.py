@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections import deque
 from enum import IntEnum
 
+from spur.events.envelope import Entry
+
 __all__ = ["Progress", "ProgressState"]
 
 
@@ -86,6 +88,15 @@ class Progress:
         self.chunk_count = 0
         self.chunk_due = False
         """That chunk must be asked of the shell."""
+
+    def knows_term_at(self, index: int) -> bool:
+        """Tell whether the term of an index older than memory is known; that of 0 is 0."""
+        return index in (0, self.known_index)
+
+    def note_term(self, entry: Entry) -> None:
+        """Remember the term of an entry older than memory."""
+        self.known_index = entry.index
+        self.known_term = entry.term
 
     def may_append(self, count_max: int, bytes_max: int) -> bool:
         """Tell whether an append may go out now."""

@@ -24,7 +24,7 @@ class ReadQuestion(NamedTuple):
 class ReadRounds:
     """The questions that a leader has to answer."""
 
-    __slots__ = ("_open", "_queued", "index", "round")
+    __slots__ = ("_forwarded", "_open", "_queued", "index", "round")
 
     def __init__(self) -> None:
         self.round = 0
@@ -33,6 +33,8 @@ class ReadRounds:
         """The answer of the open round."""
         self._queued: list[ReadQuestion] = []
         self._open: list[ReadQuestion] = []
+        self._forwarded: dict[int, int] = {}
+        """The newest question of each follower; one that is put again is not another."""
 
     @property
     def is_open(self) -> bool:
@@ -46,6 +48,10 @@ class ReadRounds:
 
     def ask(self, question: ReadQuestion) -> None:
         """Put a question; it belongs to the round that opens next."""
+        if question.asker:
+            if self._forwarded.get(question.asker) == question.token:
+                return
+            self._forwarded[question.asker] = question.token
         self._queued.append(question)
 
     def open(self, commit: int) -> None:
@@ -57,6 +63,9 @@ class ReadRounds:
     def close(self) -> list[ReadQuestion]:
         """Return the questions of the open round, which was confirmed."""
         done, self._open = self._open, []
+        for question in done:
+            # Its answer may be lost; put again, it is asked anew.
+            self._forwarded.pop(question.asker, None)
         return done
 
     def void(self) -> list[ReadQuestion]:
