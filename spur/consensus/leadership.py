@@ -213,6 +213,7 @@ class Leadership:
         if self._heartbeat_elapsed >= self._settings.heartbeat_ticks:
             self.beat(commit)
             self._hand_over()
+        self._close_round()  # The membership may have come to need fewer.
         for progress in self._peers.values():
             if progress.has_waited(self._settings.resend_ticks):
                 self._ask_again(progress, commit)
