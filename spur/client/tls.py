@@ -10,11 +10,11 @@ from __future__ import annotations
 import ssl
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from spur.values.errors import OperatorFault
 
-__all__ = ["TlsFiles", "TlsSide", "client_context", "server_context", "tls_sentence"]
+__all__ = ["TlsFiles", "TlsSide", "client_context", "names_of", "server_context", "tls_sentence"]
 
 _RECORD_BYTES_MAX = 16 * 1024
 """Payload of the longest TLS record. Source: RFC 8446 5.1."""
@@ -128,9 +128,17 @@ class TlsSide:
 
     def names(self) -> tuple[str, ...]:
         """Return the URI names in the other side's verified certificate."""
-        certificate = self.tls.getpeercert()
-        pairs = certificate.get("subjectAltName", ()) if certificate else ()
-        return tuple(str(pair[1]) for pair in pairs if pair[0] == "URI")
+        return _uris(self.tls.getpeercert())
+
+
+def names_of(connected: ssl.SSLSocket) -> tuple[str, ...]:
+    """Return the URI names in the verified certificate at the other end of a socket."""
+    return _uris(connected.getpeercert())
+
+
+def _uris(certificate: dict[str, Any] | None) -> tuple[str, ...]:
+    pairs = certificate.get("subjectAltName", ()) if certificate else ()
+    return tuple(str(pair[1]) for pair in pairs if pair[0] == "URI")
 
 
 def tls_sentence(error: ssl.SSLError) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from spur.wire.calls import (
     Call,
     Goodbye,
     Greeting,
+    Refused,
     Reply,
     Welcome,
     decode_from_replica,
@@ -27,7 +29,16 @@ from spur.wire.calls import (
 )
 from spur.wire.frames import FrameDecoder, encode_frames
 
-__all__ = ["CLUSTER", "GREETING", "EchoServer", "PlainClient", "call", "plain_client", "serve"]
+__all__ = [
+    "CLUSTER",
+    "GREETING",
+    "EchoServer",
+    "PlainClient",
+    "ServerThread",
+    "call",
+    "plain_client",
+    "serve",
+]
 
 CLUSTER = bytes(range(16))
 GREETING = Greeting(version=1, cluster_id=CLUSTER)
@@ -50,14 +61,20 @@ def call(number: int, request: bytes = b"hello", **changed: Any) -> Call:
 class EchoServer:
     """A server whose handler answers with the request, or keeps it for the test to answer."""
 
-    def __init__(self, path: Path, limits: RpcLimits | None = None) -> None:
-        self.path = str(path / "s")
+    def __init__(
+        self, directory: Path, limits: RpcLimits | None = None, *, replica: int = 2
+    ) -> None:
+        self.path = str(directory / f"{replica}.sock")
+        self.judge: Callable[[Call], Answered | Refused] | None = None
+        """Makes the outcomes, instead of the echo."""
+        self.index = 8
+        """Of the answers."""
         self.calls: list[tuple[Call, Actor, Respond]] = []
         self.keeps = False
         self.reports: list[str] = []
         self.server = RpcServer(
             cluster_id=CLUSTER,
-            replica=2,
+            replica=replica,
             handler=self.take,
             position=lambda: (1, 7),
             report=self.reports.append,
@@ -72,8 +89,48 @@ class EchoServer:
 
     def answer(self, made: Call, respond: Respond, answer: bytes | None = None) -> None:
         """Answer a call with its own request, or something else."""
-        outcome = Answered(answer=made.request if answer is None else answer)
-        respond(Reply(number=made.number, incarnation=1, index=8, outcome=outcome))
+        outcome: Answered | Refused
+        if self.judge is not None:
+            outcome = self.judge(made)
+        else:
+            outcome = Answered(answer=made.request if answer is None else answer)
+        respond(Reply(number=made.number, incarnation=1, index=self.index, outcome=outcome))
+
+
+class ServerThread:
+    """Runs a coroutine's servers on a loop of its own, for clients that block."""
+
+    def __init__(self, *servers: EchoServer, files: TlsFiles | None = None) -> None:
+        self._servers = servers
+        self._files = files
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+
+    def __enter__(self) -> ServerThread:
+        self._thread.start()
+        self.run(self._start())
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.run(self._stop())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def run(self, main: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine on the servers' loop and wait for it."""
+        asyncio.run_coroutine_threadsafe(main, self._loop).result(timeout=10)
+
+    async def _start(self) -> None:
+        for echo in self._servers:
+            await echo.server.start_unix(echo.path)
+            if self._files is not None:
+                await echo.server.start_tls("127.0.0.1", 0, self._files)
+
+    async def _stop(self) -> None:
+        for echo in self._servers:
+            await echo.server.close()
+        await asyncio.sleep(0.01)
 
 
 class PlainClient:

@@ -3,7 +3,9 @@
     Rejection              a judged no; a value, never raised across a room
     SpurError              a fault: something that should not have happened
       OperatorFault        the machine, the disk or the configuration is wrong; a person must act
+        Unreachable        no controller took a request; nothing was done
       PeerFault            the other side broke the protocol
+      OutcomeUnknown       a request was sent, and nobody could say whether it was carried out
       InvariantBroken      we are wrong; the daemon stops with the story
 
 Identity is the code, never the text.
@@ -21,10 +23,12 @@ __all__ = [
     "Fault",
     "InvariantBroken",
     "OperatorFault",
+    "OutcomeUnknown",
     "PeerFault",
     "Rejection",
     "Retry",
     "SpurError",
+    "Unreachable",
 ]
 
 
@@ -85,6 +89,7 @@ _ROWS = (
     # -- the wire
     _row("protocol", Fault.PEER, Retry.NEVER, 1, "the other side broke the protocol"),
     _row("foreign-peer", Fault.PEER, Retry.NEVER, 1, "the other side is not who it should be"),
+    _row("unreachable", Fault.OPERATOR, Retry.NOW, 1, "no controller takes the request"),
     _row("timed-out", Fault.PEER, Retry.NOW, 1, "the other side was silent for too long"),
     # -- ours
     _row("fault", Fault.OURS, Retry.NEVER, 1, "the request ran into a fault of ours"),
@@ -110,6 +115,27 @@ class SpurError(Exception):
 
 class OperatorFault(SpurError):
     """The machine, its disk or its configuration is wrong; a person must act."""
+
+
+class Unreachable(OperatorFault):
+    """No controller took the request: nothing was done."""
+
+    code = "unreachable"
+
+
+class OutcomeUnknown(SpurError):
+    """A request was sent, and nobody could say whether it was carried out.
+
+    Asking again with the same id is safe: it is carried out at most once.
+    """
+
+    code = "outcome-unknown"
+
+    def __init__(self, text: str, request_id: bytes, since: int) -> None:
+        super().__init__(text)
+        self.request_id = request_id
+        self.since = since
+        """Goes with the id when the request is asked again."""
 
 
 class PeerFault(SpurError):

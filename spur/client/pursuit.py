@@ -1,0 +1,251 @@
+"""One request until its outcome is known: whom to ask, when to ask again, when to give up.
+
+No IO here: the asynchronous client and the blocking one ask the same `Pursuit` what to do next.
+
+    address()      ask this one
+    lost(...)      it could not be reached, or the connection ended before the reply
+    judge(reply)   the outcome, or None: wait `pause_s`, ask `address()` again
+    give_up()      the fault to raise once the deadline has passed
+
+Every try carries the same id and the same `since`, so it is carried out at most once whichever
+replica it reaches (LOG-CONTRACT 3.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spur.client.address import Address, TcpAddress, parse_tcp_address
+from spur.values.errors import OutcomeUnknown, Rejection, SpurError, Unreachable
+from spur.wire.calls import (
+    REQUEST_BYTES_MAX,
+    WIRE_VERSION,
+    Answered,
+    Call,
+    Goodbye,
+    Refused,
+    Reply,
+    Welcome,
+)
+from spur.wire.hello import parse_host_name
+
+__all__ = ["Cluster", "Pursuit"]
+
+_PAUSE_FIRST_S = 0.02
+_PAUSE_S_MAX = 0.1
+"""Between two looks for a leader; an election takes 0.3 to 0.6 s."""
+
+_BUSY_PAUSE_S_MAX = 0.5
+"""Between two tries at a leader that has too much to do."""
+
+_HOPS_MAX = 4
+"""Hints followed without a pause; replicas that do not know yet send each other's address."""
+
+_FINAL_GOODBYES = frozenset(("protocol", "foreign-peer"))
+"""Goodbyes that the same client will hear again from the same replica."""
+
+
+class Cluster:
+    """What a client knows of its cluster, kept over all its requests."""
+
+    def __init__(self, addresses: Sequence[Address], *, cluster_id: bytes, has_tls: bool) -> None:
+        """Take the replicas' addresses; an empty cluster id takes the one that answers first.
+
+        Raises: ValueError without an address that can be used.
+        """
+        usable = [a for a in addresses if has_tls or not isinstance(a, TcpAddress)]
+        if not usable:
+            raise ValueError(
+                "no address to ask: give a Unix socket of a controller, or host:port with the"
+                " files of a certificate"
+            )
+        self.addresses = usable
+        self.cluster_id = cluster_id
+        self.incarnation = 0
+        self.index = 0
+        """With `incarnation`, the highest position that an answer has shown."""
+        self.preferred: Address = usable[0]
+        """Whom to ask first: whoever answered last, or is said to lead."""
+        self._has_tls = has_tls
+
+    def judge_host(self, names: tuple[str, ...]) -> str | None:
+        """Return why a certificate's names are refused, or None: a controller of this cluster."""
+        host = parse_host_name(names[0]) if len(names) == 1 else None
+        shown = " and ".join(names) or "nobody"
+        if host is None or host.role != "controller":
+            return f"its certificate names {shown}, which is no controller"
+        if self.cluster_id not in (b"", host.cluster_id):
+            return f"its certificate is of cluster {host.cluster_id.hex()}, not of ours"
+        return None
+
+    def judge_welcome(self, welcome: Welcome) -> str | None:
+        """Return why a replica's welcome is refused; None, and learn from it, otherwise."""
+        if welcome.version != WIRE_VERSION:
+            return f"it speaks version {welcome.version} of the wire; this client {WIRE_VERSION}"
+        if self.cluster_id not in (b"", welcome.cluster_id):
+            return f"it belongs to cluster {welcome.cluster_id.hex()}, not to ours"
+        self.cluster_id = welcome.cluster_id
+        self.learn(welcome.incarnation, welcome.index)
+        return None
+
+    def learn(self, incarnation: int, index: int) -> None:
+        """Remember a position if it is higher than the known one."""
+        if (incarnation, index) > (self.incarnation, self.index):
+            self.incarnation, self.index = incarnation, index
+
+    def prefer(self, leader: str) -> bool:
+        """Ask this address first from now on; return whether it can be asked at all."""
+        try:
+            address = parse_tcp_address(leader)
+        except ValueError:
+            return False
+        if not self._has_tls:
+            return False
+        self.preferred = address
+        return True
+
+    def rotate(self, after: Address) -> None:
+        """Prefer the address that follows this one in the list."""
+        addresses = self.addresses
+        place = addresses.index(after) + 1 if after in addresses else 0
+        self.preferred = addresses[place % len(addresses)]
+
+
+class Pursuit:
+    """One request over all its tries."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        request: bytes,
+        request_id: bytes,
+        *,
+        since: int | None,
+        speaks_for: tuple[int, int] | None,
+    ) -> None:
+        self.pause_s = 0.0
+        """How long to wait before the next try."""
+        self._cluster = cluster
+        self._request = request
+        self._id = request_id
+        self._since = since
+        self._speaks_for = speaks_for
+        self._open = 0
+        """Tries whose reply has not come, or left the outcome open."""
+        self._hops = 0
+        self._next_pause_s = _PAUSE_FIRST_S
+        self._lost: dict[Address, str] = {}
+        self._final: set[Address] = set()
+        self._last = ""
+
+    def too_long(self) -> Rejection | None:
+        """Return the refusal of a request that no replica would read."""
+        size = len(self._request)
+        if size <= REQUEST_BYTES_MAX:
+            return None
+        return Rejection(
+            "limit-exceeded",
+            f"a request of {size} bytes; at most {REQUEST_BYTES_MAX} are taken; nothing was sent",
+        )
+
+    def address(self) -> Address:
+        """Return whom to ask next."""
+        return self._cluster.preferred
+
+    def call(self, number: int) -> Call:
+        """Return the call to send to a replica that has been welcomed."""
+        cluster = self._cluster
+        if self._since is None:
+            self._since = cluster.index
+        self._open += 1
+        return Call(
+            number=number,
+            request_id=self._id,
+            since=self._since,
+            incarnation=cluster.incarnation,
+            at_least=cluster.index,
+            speaks_for=self._speaks_for,
+            request=self._request,
+        )
+
+    def lost(self, address: Address, sentence: str, goodbye: Goodbye | None = None) -> None:
+        """Take note that a replica could not be asked, or ended the connection unasked."""
+        self._last = f"{address}: {sentence}"
+        self._lost[address] = sentence
+        if goodbye is not None and goodbye.code in _FINAL_GOODBYES:
+            self._final.add(address)
+        self._cluster.rotate(address)
+        self._hops = 0
+        if len(self._lost) >= len(self._cluster.addresses):
+            self._wait(_PAUSE_S_MAX)
+            self._lost.clear()
+        else:
+            self.pause_s = 0.0
+
+    def judge(self, address: Address, reply: Reply) -> Answered | Rejection | None:
+        """Return the outcome, or None when the request must be asked again.
+
+        Raises: OutcomeUnknown when the replicas have forgotten what became of an earlier try.
+        """
+        cluster = self._cluster
+        cluster.learn(reply.incarnation, reply.index)
+        outcome = reply.outcome
+        self._lost.clear()
+        if isinstance(outcome, Answered):
+            cluster.preferred = address
+            return outcome
+        self._last = f"{address}: {outcome.text}"
+        if outcome.code == "ask-again":
+            self._wait(_PAUSE_S_MAX)
+            return None
+        self._open -= 1
+        match outcome.code:
+            case "not-leader":
+                self._follow(address, outcome)
+            case "busy":
+                self._wait(_BUSY_PAUSE_S_MAX)
+            case "outcome-unknown" if self._open:
+                raise self._unknown(outcome.text)
+            case _:
+                cluster.preferred = address
+                return Rejection(outcome.code, outcome.text, outcome.hint)
+        return None
+
+    def is_hopeless(self) -> bool:
+        """Return whether every address has refused us for good, with the request sent to none."""
+        return not self._open and self._final.issuperset(self._cluster.addresses)
+
+    def give_up(self, waited_s: float) -> SpurError:
+        """Return the fault of a request whose time is over."""
+        why = self._last or "no answer"
+        if not self._open:
+            return Unreachable(
+                f"no controller took the request in {waited_s:.3g} s ({why}); nothing was done"
+            )
+        return self._unknown(f"no outcome in {waited_s:.3g} s ({why})")
+
+    # -- inside
+
+    def _follow(self, address: Address, refused: Refused) -> None:
+        """Ask the leader that a replica names; wait when hints lead nowhere."""
+        cluster = self._cluster
+        self._hops += 1
+        if not (refused.leader and cluster.prefer(refused.leader)):
+            cluster.rotate(address)
+        if (refused.leader and self._hops <= _HOPS_MAX) or self._hops < len(cluster.addresses):
+            self.pause_s = 0.0
+        else:
+            self._hops = 0
+            self._wait(_PAUSE_S_MAX)
+
+    def _wait(self, longest_s: float) -> None:
+        self.pause_s = min(self._next_pause_s, longest_s)
+        self._next_pause_s = 2 * self.pause_s
+
+    def _unknown(self, why: str) -> OutcomeUnknown:
+        return OutcomeUnknown(
+            f"{why}; the request may have been carried out or not; asking again with the same id"
+            " is safe",
+            self._id,
+            self._since or 0,
+        )
