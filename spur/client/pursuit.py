@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spur.client.address import Address, TcpAddress, parse_tcp_address
-from spur.values.errors import OutcomeUnknown, Rejection, SpurError, Unreachable
+from spur.client.faults import OutcomeUnknown, Unreachable
+from spur.values.errors import Rejection, SpurError
 from spur.wire.calls import (
     REQUEST_BYTES_MAX,
     WIRE_VERSION,

@@ -3,9 +3,7 @@
     Rejection              a judged no; a value, never raised across a room
     SpurError              a fault: something that should not have happened
       OperatorFault        the machine, the disk or the configuration is wrong; a person must act
-        Unreachable        no controller took a request; nothing was done
       PeerFault            the other side broke the protocol
-      OutcomeUnknown       a request was sent, and nobody could say whether it was carried out
       InvariantBroken      we are wrong; the daemon stops with the story
 
 Identity is the code, never the text.
@@ -23,12 +21,10 @@ __all__ = [
     "Fault",
     "InvariantBroken",
     "OperatorFault",
-    "OutcomeUnknown",
     "PeerFault",
     "Rejection",
     "Retry",
     "SpurError",
-    "Unreachable",
 ]
 
 
@@ -115,27 +111,6 @@ class SpurError(Exception):
 
 class OperatorFault(SpurError):
     """The machine, its disk or its configuration is wrong; a person must act."""
-
-
-class Unreachable(OperatorFault):
-    """No controller took the request: nothing was done."""
-
-    code = "unreachable"
-
-
-class OutcomeUnknown(SpurError):
-    """A request was sent, and nobody could say whether it was carried out.
-
-    Asking again with the same id is safe: it is carried out at most once.
-    """
-
-    code = "outcome-unknown"
-
-    def __init__(self, text: str, request_id: bytes, since: int) -> None:
-        super().__init__(text)
-        self.request_id = request_id
-        self.since = since
-        """Goes with the id when the request is asked again."""
 
 
 class PeerFault(SpurError):

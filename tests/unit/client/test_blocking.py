@@ -15,9 +15,10 @@ import pytest
 
 import spur
 from spur.client.blocking import BlockingClient
+from spur.client.faults import OutcomeUnknown, Unreachable
 from spur.controller.authority import Authority, write_credentials
 from spur.testing.rpc import CLUSTER, EchoServer, ServerThread
-from spur.values.errors import OutcomeUnknown, PeerFault, Rejection, Unreachable
+from spur.values.errors import PeerFault, Rejection
 from spur.values.ids import JobId
 from spur.values.states import Hold
 from spur.wire.calls import Answered, Call, Refused

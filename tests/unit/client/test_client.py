@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 from spur.client.client import Client
+from spur.client.faults import OutcomeUnknown, Unreachable
 from spur.client.tls import TlsFiles
 from spur.controller.authority import Authority, write_credentials
 from spur.testing.loops import Run, until
 from spur.testing.rpc import CLUSTER, EchoServer
-from spur.values.errors import OutcomeUnknown, PeerFault, Rejection, Unreachable
+from spur.values.errors import PeerFault, Rejection
 from spur.values.ids import JobId
 from spur.values.states import Hold
 from spur.wire.calls import Answered, Call, Refused

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from spur.client.address import Address, TcpAddress, UnixAddress
+from spur.client.faults import OutcomeUnknown, Unreachable
 from spur.client.pursuit import Cluster, Pursuit
-from spur.values.errors import OutcomeUnknown, Rejection, Unreachable
+from spur.values.errors import Rejection
 from spur.wire.calls import Answered, Goodbye, Refused, Reply, Welcome
 
 A, B, C = (TcpAddress(f"ctl{n}", 6816) for n in (1, 2, 3))
