@@ -58,7 +58,7 @@ def _open(directory: str) -> Iterator[_Log]:
 
 @contextmanager
 def _blobs(log: _Log) -> Iterator[BlobStore]:
-    blobs = BlobStore.open(log.disk)
+    blobs = BlobStore.view(log.disk)
     try:
         yield blobs
     finally:
