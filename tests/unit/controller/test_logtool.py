@@ -258,7 +258,7 @@ def test_verify_names_a_damaged_attachment(tmp_path: Path, spur: Spur) -> None:
     write_directory(tmp_path, story())
     (pack,) = (tmp_path / "blobs").iterdir()
     data = bytearray(pack.read_bytes())
-    data[-1] ^= 1
+    data[data.index(SECRET)] ^= 1
     pack.write_bytes(data)
     ran = spur("log", "verify", tmp_path)
     assert ran.status == 1
