@@ -18,15 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from spur.events.envelope import Entry
 from spur.projections.apply import follow
 from spur.projections.digest import state_digest
 from spur.testing.builders import CLUSTER, Cluster, actor, newborn
+from spur.testing.entryfile import append_entries, read_entries
 from spur.testing.hall import SPEC, submission
 from spur.values.errors import Rejection
 from spur.values.ids import JobId, NodeName
@@ -62,8 +62,6 @@ default = true
 
 BATCH = 100
 """Jobs that are submitted, placed and reported together."""
-
-_FRAME = msgspec.msgpack.Decoder(tuple[int, int, int, bytes])
 
 
 class Mill:
@@ -171,37 +169,26 @@ def write_log(path: Path, *, live: int, lives: int, seed: int) -> int:
     """Write a log of `live` waiting jobs and then `lives` whole lives; return where these begin."""
     mill = Mill(seed)
     entries = mill.cluster.entries
-    with path.open("wb") as file:
 
-        def flush() -> None:
-            for entry in entries:
-                frame = msgspec.msgpack.encode((entry.index, entry.term, entry.kind, entry.body))
-                file.write(len(frame).to_bytes(4, "big") + frame)
-            entries.clear()
-            mill.cluster.effects.clear()
+    def flush() -> None:
+        append_entries(path, entries)
+        entries.clear()
+        mill.cluster.effects.clear()
 
-        for _ in range(live):
-            mill.submit()
-            if len(entries) >= 10_000:
-                flush()
-        first = mill.cluster.state.index + 1
-        for _ in range(lives // BATCH):
-            mill.batch()
+    for _ in range(live):
+        mill.submit()
+        if len(entries) >= 10_000:
             flush()
+    first = mill.cluster.state.index + 1
+    for _ in range(lives // BATCH):
+        mill.batch()
+        flush()
     return first
-
-
-def read_log(path: Path) -> Iterator[Entry]:
-    """Yield the entries of a written log."""
-    with path.open("rb") as file:
-        while head := file.read(4):
-            index, term, kind, body = _FRAME.decode(file.read(int.from_bytes(head, "big")))
-            yield Entry(index, term, kind, body)
 
 
 def measure(path: Path, first: int) -> dict[str, float]:
     """Replay a log in this process; return its figures."""
-    entries = read_log(path)
+    entries = read_entries(path)
     state = newborn()
     follow(state, (entry for _, entry in zip(range(first - 1), entries, strict=False)))
     state_digest(state)

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from spur.projections.apply import apply
@@ -26,6 +26,7 @@ ENOUGH = settings(
     max_examples=25,
     deadline=None,
     derandomize=True,
+    phases=[Phase.generate],  # A seed is as good as a shrunk one, and stories are dear to shrink.
     suppress_health_check=[HealthCheck.too_slow],
 )
 
