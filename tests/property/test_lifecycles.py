@@ -91,6 +91,23 @@ def test_an_undone_tail_leaves_no_trace(policy: str, seed: int, share: float) ->
     assert state_digest(state) == after
 
 
+@settings(max_examples=12, deadline=None)
+@given(policy=POLICIES, seed=SEEDS, share=st.floats(0, 1))
+def test_a_story_goes_on_after_its_tail_was_undone(policy: str, seed: int, share: float) -> None:
+    """A new leader goes on from the shorter log; agents were told of starts that never were."""
+    hall = Hall(config(policy), checked=False, commits=False)
+    lives = Lifecycles(hall, seed=seed)
+    lives.run(100)
+    state, entries = hall.state, hall.cluster.entries
+    index = len(entries) - int(share * 60)
+    undo_to(state, index)
+    del entries[index:]
+    for _ in range(50):
+        lives.step()
+        check_invariants(state)
+    assert state_digest(state) == state_digest(replay(entries))
+
+
 def _follow(state: State, entries: list[Entry]) -> None:
     for entry in entries:
         apply(state, entry, effects=False)

@@ -15,7 +15,7 @@ from spur.testing.builders import ADMIN, actor
 from spur.testing.hall import SPEC, USER, Hall, placement
 from spur.values.arrays import TaskSet, format_tasks
 from spur.values.errors import Rejection
-from spur.values.ids import JobId, PartitionName
+from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.states import Hold, JobState, NodeShareState, Phase, Reason
 from spur.wire.declare import Done, Request
 from spur.wire.jobs import (
@@ -24,11 +24,14 @@ from spur.wire.jobs import (
     HoldJob,
     JobChanges,
     JobFilter,
+    JobPage,
+    QueryJobs,
     ReleaseJob,
     RequeueJob,
     SignalJob,
     UpdateJob,
 )
+from spur.wire.nodes import RegisterNode
 
 OTHER = actor(1002)
 TEN = TaskSet(((0, 9, 1),))
@@ -456,3 +459,20 @@ def test_a_part_that_lost_its_place_begins_anew(
         decision = decide(hall.state, request, context)
         assert isinstance(decision, Decision)
         assert (len(decision.events), decision.more, decision.resume_after) == (2, True, 4)
+
+
+def test_a_compute_host_speaks_for_users_with_a_live_job_there() -> None:
+    """A compute host that was broken into asks in the name of users whose jobs run elsewhere."""
+    hall = Hall()
+    host_id = hall.cluster.add_host("n1", "compute")
+    agent = actor(0, host_role="compute", host_id=host_id)
+    boot = RegisterNode(NodeName("n1"), b"another boot", 64, 512_000, "gfx942", 8)
+    assert hall.cluster.ask(boot, agent) == Done()
+    here = hall.start(hall.submit(), hall.share("n1"))
+    hall.start(hall.submit(by=OTHER), hall.share("n2"))
+    query = QueryJobs(JobFilter(), JobId(0), 10)
+    user, other = (actor(uid, host_role="compute", host_id=host_id) for uid in (1001, 1002))
+    assert isinstance(hall.cluster.ask(query, user), JobPage)
+    assert "no running job" in refused(hall, query, "not-permitted", by=other)
+    hall.end(here)
+    refused(hall, query, "not-permitted", by=user)
