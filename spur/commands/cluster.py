@@ -34,6 +34,7 @@ from spur.wire.cluster import (
     RecordRestore,
     RemoveHost,
     ShowCluster,
+    ShowReplica,
 )
 from spur.wire.declare import Done
 from spur.wire.hello import HOST_ROLES
@@ -46,6 +47,7 @@ __all__ = [
     "decide_record_restore",
     "decide_remove_host",
     "decide_show_cluster",
+    "decide_show_replica",
 ]
 
 ERRORS_SHOWN_MAX = 20
@@ -193,6 +195,18 @@ def decide_remove_host(state: State, request: RemoveHost, context: Context) -> D
     if known is None:
         return Rejection("unknown-host", f"no host is named {request.name!r}; nothing was changed")
     return Decision((HostRemoved(known),), Done())
+
+
+@command(ShowReplica, permission=Permission.USER, local=True)
+def decide_show_replica(
+    state: State, request: ShowReplica, context: Context
+) -> Decision | Rejection:
+    """Show what the controller knows of itself."""
+    if context.replica is None:
+        return Rejection(
+            "invalid-value", "no controller was called that could say what it is", "call one"
+        )
+    return Decision((), context.replica)
 
 
 @command(ShowCluster, permission=Permission.USER, reads=True)

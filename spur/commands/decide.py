@@ -22,6 +22,7 @@ from spur.events.declare import Event
 from spur.events.envelope import Actor, AttachmentRef
 from spur.projections.state import State
 from spur.values.errors import InvariantBroken, Rejection
+from spur.wire.cluster import ReplicaInfo
 from spur.wire.declare import Answer, Request, name_of
 
 __all__ = ["COMMANDS", "CommandType", "Context", "Decision", "command", "decide"]
@@ -42,6 +43,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     resume_after: int = 0
     """What the part before said in its decision; 0 when nobody knows, and rows that it dealt with
     are met again."""
+    replica: ReplicaInfo | None = None
+    """What the controller that is called knows of itself; given to local requests alone."""
     disk_is_low: bool = False
     """The disk is at its first mark: what needs room is refused (LOG-CONTRACT 5.9)."""
 
@@ -69,6 +72,8 @@ class CommandType:
     divisible: bool
     reads: bool
     """It never makes an event: any replica may answer it behind a barrier."""
+    local: bool
+    """The controller that is called answers it at once, from what it knows itself."""
     needs_room: bool
     """It adds to what is kept: refused while the disk is low (LOG-CONTRACT 5.9)."""
     remembered: bool
@@ -88,6 +93,7 @@ def command(
     permission: Permission,
     divisible: bool = False,
     reads: bool = False,
+    local: bool = False,
     needs_room: bool = False,
     remembered: bool = True,
 ) -> Callable[[J], J]:
@@ -102,6 +108,7 @@ def command(
             permission=permission,
             divisible=divisible,
             reads=reads,
+            local=local,
             needs_room=needs_room,
             remembered=remembered,
             judge=judge,

@@ -56,6 +56,7 @@ class Driver:
         self._stopped = False
         self._ticker: asyncio.TimerHandle | None = None
         self._next_tick_s = 0.0
+        self._stall_s, self._stall_ticks = 0.0, 0
 
     def start(self) -> None:
         """Begin to tick."""
@@ -85,6 +86,7 @@ class Driver:
         if self._stopped:
             return
         now_s = self._loop.time()
+        self._note_stall(now_s - self._next_tick_s)
         # Missed ticks are dropped, not made up for: after a pause of this process a burst of them
         # would look like silence of the leader.
         self._next_tick_s = max(self._next_tick_s + self._tick_s, now_s + self._tick_s / 2)
@@ -92,6 +94,14 @@ class Driver:
         self._guard(self.replica.tick)
         self._guard(self._on_tick)
         self.wake()
+
+    def _note_stall(self, late_s: float) -> None:
+        """A tick that comes late shows how long the loop was busy with something else."""
+        self._stall_s = max(self._stall_s, late_s)
+        self._stall_ticks += 1
+        if self._stall_ticks * self._tick_s >= 1.0:
+            self.replica.stalls_ns.append(int(self._stall_s * 1e9))
+            self._stall_s, self._stall_ticks = 0.0, 0
 
     def _turn(self) -> None:
         self._turn_is_due = False

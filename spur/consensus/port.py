@@ -18,6 +18,7 @@ from typing import Any, Protocol
 import msgspec
 
 from spur.events.envelope import Entry
+from spur.wire.cluster import ReplicaInfo
 
 __all__ = ["Log", "Machine", "Refusal", "SnapshotSource", "TimedLog"]
 
@@ -95,6 +96,10 @@ class TimedLog(Log, Protocol):
 
     def stamp(self, previous_ns: int) -> int | None:
         """Return the time of the next entry, or None while too few clocks are known."""
+        ...
+
+    def describe(self) -> ReplicaInfo:
+        """Return what this replica knows of itself."""
         ...
 
     def accept_clock(self) -> None:

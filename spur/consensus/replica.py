@@ -40,12 +40,15 @@ from spur.consensus.repair import Repair, Repaired
 from spur.consensus.snapshots import Snapshot, SnapshotStore
 from spur.consensus.wal import Wal, WalIdentity
 from spur.events.envelope import Entry
+from spur.wire.cluster import ReplicaInfo
 
 __all__ = ["Clocks", "Job", "Replica", "ReplicaSettings", "Storage"]
 
 
 CLOCK_PROBE_TICKS = 30
 """Ticks between two questions for the peers' clocks, about a second."""
+
+STALL_SAMPLES = 60
 
 DAMAGE_TICKS = 100
 """Ticks between two looks for segments that have to be fetched from peers."""
@@ -151,6 +154,8 @@ class Replica:
         self._serving: set[int] = set()
         self._outbox: list[Message | Exchange] = []
         self._ticks = 0
+        self.stalls_ns: deque[int] = deque(maxlen=STALL_SAMPLES)
+        """Set by the shell: the longest stall of its loop in each of the last sixty seconds."""
         self._leader_heard_ns = clocks.mono_ns()
 
     # -- Log, for the machine
@@ -203,6 +208,22 @@ class Replica:
     def silence_ns(self) -> int:
         """Return how long no leader was heard; 0 while one is."""
         return 0 if self.core.leader else self.clocks.mono_ns() - self._leader_heard_ns
+
+    def describe(self) -> ReplicaInfo:
+        """Return what this replica knows of itself."""
+        core = self.core
+        return ReplicaInfo(
+            node_id=core.me,
+            leads=bool(self._led_term),
+            leader=core.leader,
+            term=core.term,
+            last=core.last,
+            commit=core.commit,
+            recorded=self._recorded,
+            history_from=self.storage.ledger.first,
+            snapshot_index=self._snapshot_index,
+            stall_ns_max=max(self.stalls_ns, default=0),
+        )
 
     def accept_clock(self) -> None:
         """A person vouches for this machine's clock: its next step is taken."""

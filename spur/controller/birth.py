@@ -22,17 +22,13 @@ from spur.controller.settings import SETTINGS_FILE
 from spur.values.errors import OperatorFault
 from spur.wire.hello import HostName
 
-__all__ = ["ADMIN_DIRECTORY", "AUTHORITY_DIRECTORY", "TLS_DIRECTORY", "NewController", "give_birth"]
+__all__ = ["AUTHORITY_DIRECTORY", "TLS_DIRECTORY", "NewController", "give_birth"]
 
 TLS_DIRECTORY = "tls"
 AUTHORITY_DIRECTORY = "authority"
-ADMIN_DIRECTORY = "admin"
-"""Credentials of an administrator's host, inside the first controller's directory."""
 
 SIZES = (1, 3, 5)
 """Controllers of a new cluster: an odd number, so that a half is never a majority."""
-
-ADMIN_HOST_ID = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,8 +76,6 @@ def give_birth(
         _make_directory(member, new, authority, genesis, now, options or ReplicaOptions())
         if new.directory != first:
             _copy_authority(first, new.directory)
-    admin = HostName(cluster_id=cluster_id, role="admin", id=ADMIN_HOST_ID)
-    write_credentials(first / ADMIN_DIRECTORY, authority.certificate, authority.issue(admin, now))
     return genesis
 
 

@@ -40,7 +40,7 @@ from spur.projections.undo import forget_undo, undo_to
 from spur.values.errors import InvariantBroken, Rejection
 from spur.values.limits import LimitExceeded
 from spur.wire.calls import Answered, Call, Refused, Reply
-from spur.wire.cluster import AcceptClock, Checkpoint, Tick
+from spur.wire.cluster import AcceptClock, Checkpoint, ReplicaInfo, Tick
 from spur.wire.declare import Request
 from spur.wire.registry import UnreadableRequest, decode_request, encode_answer, encode_request
 
@@ -115,7 +115,10 @@ class Front:
             respond(self._refused(call, Rejection("invalid-value", str(error))))
             return
         asked = _Asked(call, actor, respond, request)
-        if COMMANDS[type(request)].reads:
+        row = COMMANDS[type(request)]
+        if row.local:
+            respond(self._query(asked, self._log.describe()))
+        elif row.reads:
             self._queries.append(asked)
         elif not self._leads:
             respond(self._not_here(call))
@@ -286,9 +289,11 @@ class Front:
         else:
             self._answer_at(self.state.index, asked.respond, self._query(asked))
 
-    def _query(self, asked: _Asked) -> Reply:
+    def _query(self, asked: _Asked, replica: ReplicaInfo | None = None) -> Reply:
         state = self.state
-        context = Context(now_ns=state.time_ns, index=state.index, actor=asked.actor)
+        context = Context(
+            now_ns=state.time_ns, index=state.index, actor=asked.actor, replica=replica
+        )
         decision = decide(state, asked.request, context)
         if isinstance(decision, Rejection):
             return self._refused(asked.call, decision)

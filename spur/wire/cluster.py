@@ -20,7 +20,9 @@ __all__ = [
     "Reconfigure",
     "RecordRestore",
     "RemoveHost",
+    "ReplicaInfo",
     "ShowCluster",
+    "ShowReplica",
     "Tick",
 ]
 
@@ -120,3 +122,30 @@ class ClusterInfo(Answer, frozen=True, tag="cluster.info"):
     """None before the first configuration."""
     roles: tuple[RoleGrant, ...]
     hosts: tuple[HostInfo, ...]
+
+
+@request
+class ShowReplica(Request, frozen=True, tag="replica.show"):
+    """Ask the controller that is called what it knows of itself, quorum or not."""
+
+
+@answer
+class ReplicaInfo(Answer, frozen=True, tag="replica.info"):
+    """One controller, as it sees itself at this moment."""
+
+    node_id: int
+    leads: bool
+    leader: int
+    """Id of the controller that leads as far as this one knows; 0 for nobody."""
+    term: int
+    last: int
+    """Last index of its log."""
+    commit: int
+    recorded: int
+    """Last index in its ledger."""
+    history_from: int
+    """First index from which on its ledger is whole."""
+    snapshot_index: int
+    """Index of its newest snapshot; 0 for none."""
+    stall_ns_max: int
+    """Longest time in the last minute that its loop was busy with one thing."""

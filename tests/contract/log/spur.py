@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spur.client.tls import TlsFiles, client_context
 from spur.controller.authority import credentials_in
-from spur.controller.birth import ADMIN_DIRECTORY, NewController, give_birth
+from spur.controller.birth import TLS_DIRECTORY, NewController, give_birth
 from spur.values.errors import OperatorFault
 from tests.contract.log.cluster import SizeRefused
 from tests.contract.log.processes import ProcessCluster, free_ports
@@ -57,4 +57,4 @@ class SpurCluster(ProcessCluster):
 
     def client_files(self) -> TlsFiles | None:
         """Return what a client needs for TLS at the edge; None without TLS."""
-        return credentials_in(self.home(1) / ADMIN_DIRECTORY) if self._with_tls else None
+        return credentials_in(self.home(1) / TLS_DIRECTORY) if self._with_tls else None

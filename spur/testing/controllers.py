@@ -1,0 +1,209 @@
+"""Real controllers as processes: for end-to-end tests, benchmarks and the demonstration.
+
+Each controller has its own directory and ports on one host address, or a host of its own when a
+prefix command is given (`ip netns exec NAME`, say). Only processes started here are ever signalled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spur.client.client import Client
+from spur.client.tls import TlsFiles
+from spur.controller.authority import credentials_in
+from spur.controller.birth import TLS_DIRECTORY, NewController, give_birth
+from spur.controller.settings import SETTINGS_FILE
+from spur.values.errors import SpurError
+from spur.wire.cluster import ReplicaInfo, ShowReplica
+
+__all__ = ["ControllerProcess", "Controllers"]
+
+PATIENCE_S = 30.0
+"""How long a controller may take to serve, or the cluster to find a leader."""
+
+
+@dataclass
+class ControllerProcess:
+    """One controller of the cluster, running or not."""
+
+    directory: Path
+    raft_address: str
+    rpc_address: str
+    prefix: Sequence[str] = ()
+    """Words before the command: how to run it on its host."""
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+    @property
+    def socket(self) -> str:
+        """Address of its Unix socket."""
+        return f"unix:{self.directory / 'spurctld.sock'}"
+
+    @property
+    def pid(self) -> int:
+        """Its process id. Raises: ValueError when it is not running."""
+        if self.process is None:
+            raise ValueError(f"{self.directory.name} is not running")
+        return self.process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process is there."""
+        return self.process is not None and self.process.poll() is None
+
+    def start(self) -> None:
+        """Start it; its words are added to `log` in its directory."""
+        if self.is_running:
+            return
+        with (self.directory / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    *self.prefix,
+                    sys.executable,
+                    "-m",
+                    "spur.controller.main",
+                    "run",
+                    "--dir",
+                    str(self.directory),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def signal(self, number: int) -> None:
+        """Send a signal to its process."""
+        if self.is_running:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it as a crash would, and what it started with it."""
+        if self.process is not None:
+            if self.is_running:
+                os.killpg(self.pid, signal.SIGKILL)
+            self.process.wait()
+            self.process = None
+
+    def stop(self) -> int:
+        """End it politely; return its exit status."""
+        if self.process is None:
+            return 0
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGTERM)
+        try:
+            return self.process.wait(PATIENCE_S)
+        finally:
+            self.kill()
+
+    def words(self) -> str:
+        """Return what it has said so far."""
+        path = self.directory / "log"
+        return path.read_text() if path.exists() else ""
+
+
+class Controllers:
+    """A cluster of controllers on this machine."""
+
+    def __init__(self, members: Sequence[ControllerProcess]) -> None:
+        self.members = list(members)
+
+    @classmethod
+    def create(
+        cls,
+        directory: Path,
+        count: int,
+        *,
+        first_port: int,
+        hosts: Sequence[str] = (),
+        prefixes: Sequence[Sequence[str]] = (),
+        settings: str = "",
+    ) -> Controllers:
+        """Make a cluster: ports count up from the first, two for each controller.
+
+        `settings` is added to each controller's settings file.
+        """
+        members = []
+        for number in range(count):
+            host = hosts[number] if hosts else "127.0.0.1"
+            port = first_port + 2 * number
+            members.append(
+                ControllerProcess(
+                    directory / f"c{number + 1}",
+                    f"{host}:{port}",
+                    f"{host}:{port + 1}",
+                    prefixes[number] if prefixes else (),
+                )
+            )
+        give_birth(
+            [
+                NewController(
+                    directory=member.directory,
+                    raft_address=member.raft_address,
+                    rpc_address=member.rpc_address,
+                )
+                for member in members
+            ]
+        )
+        for member in members:
+            with (member.directory / SETTINGS_FILE).open("a") as file:
+                file.write(settings)
+        return cls(members)
+
+    @property
+    def credentials(self) -> TlsFiles:
+        """Credentials of the first controller's host, whose root is an administrator."""
+        return credentials_in(self.members[0].directory / TLS_DIRECTORY)
+
+    def start(self) -> None:
+        """Start every controller that is not running."""
+        for member in self.members:
+            member.start()
+
+    def stop(self) -> None:
+        """End every controller politely."""
+        for member in self.members:
+            member.signal(signal.SIGCONT)
+            member.signal(signal.SIGTERM)
+        for member in self.members:
+            member.stop()
+
+    def client(self, *, deadline_s: float = PATIENCE_S) -> Client:
+        """Return an administrator's client that knows all controllers, over TLS."""
+        return Client(
+            [member.rpc_address for member in self.members],
+            tls=self.credentials,
+            deadline_s=deadline_s,
+        )
+
+    def local(self, member: ControllerProcess, *, deadline_s: float = PATIENCE_S) -> Client:
+        """Return a client of one controller's Unix socket."""
+        return Client([member.socket], deadline_s=deadline_s)
+
+    async def leader(self) -> ControllerProcess:
+        """Return the controller that leads.
+
+        Raises: SpurError when none does for long.
+        """
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + PATIENCE_S
+        while loop.time() < end_s:
+            for member in self.members:
+                if member.is_running and await self._leads(member):
+                    return member
+            await asyncio.sleep(0.05)
+        raise SpurError(f"no controller led within {PATIENCE_S:g} s")
+
+    async def _leads(self, member: ControllerProcess) -> bool:
+        try:
+            async with self.local(member, deadline_s=0.5) as client:
+                answer = await client.ask(ShowReplica(), ReplicaInfo)
+        except SpurError:
+            return False
+        return isinstance(answer, ReplicaInfo) and answer.leads
