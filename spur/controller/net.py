@@ -3,9 +3,9 @@
     bulk         entries, snapshots, repairs; at most 512 KiB unsent a peer, the rest is dropped
     heartbeat    what an election hangs on; never behind a large message
 
-Messages are opaque here: each kind has a codec, and `route` says which kind and lane a message is.
-Any message may be dropped; Raft asks again. The receiver checks that a message's sender is the peer
-it came from; the peer itself is proven by certificate, hello and membership.
+Messages are opaque here but for their sender, which must be the peer they come from; the peer is
+proven by certificate, hello and membership. Each kind has a codec, and `route` says which kind and
+lane a message is. Any message may be dropped; Raft asks again.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from spur.client.tls import TlsFiles, client_context, server_context
 from spur.controller.once import Once
 from spur.controller.peers import (
     NOT_YET,
+    Addressed,
     Handshake,
     Link,
     NetSettings,
@@ -30,7 +31,7 @@ from spur.wire.hello import Lane, PeerIdentity
 
 __all__ = ["NetSettings", "PeerAddress", "PeerCodec", "PeerNet"]
 
-M = TypeVar("M")
+M = TypeVar("M", bound=Addressed)
 
 
 class PeerNet(Generic[M]):

@@ -14,7 +14,7 @@ import os
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -35,6 +35,7 @@ from spur.wire.hello import (
 __all__ = [
     "NOT_YET",
     "PEER_LIMIT",
+    "Addressed",
     "Handshake",
     "Link",
     "NetSettings",
@@ -51,7 +52,16 @@ NOT_YET = "not connected yet"
 
 _KEEPALIVE = b"\0"
 
-M = TypeVar("M")
+
+class Addressed(Protocol):
+    """What a message must tell of itself."""
+
+    @property
+    def sender(self) -> int:
+        """Id of the replica that made it."""
+
+
+M = TypeVar("M", bound=Addressed)
 
 
 class PeerCodec(NamedTuple, Generic[M]):
@@ -338,7 +348,11 @@ class Link(Generic[M]):
                 codec = network.codecs.get(message[0])
                 if codec is None:
                     raise PeerFault(f"it sent a message of kind {message[0]}, which nobody knows")
-                network.on_messages(self.peer, codec.decode(message[1:]))
+                batch = codec.decode(message[1:])
+                for told in batch:
+                    if told.sender != self.peer:
+                        raise PeerFault(f"it sent a message as replica {told.sender}")
+                network.on_messages(self.peer, batch)
         except PeerFault as fault:
             self.faulted(stream, str(fault))
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
 import struct
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,8 @@ from spur.controller.authority import Authority, write_credentials
 from spur.controller.net import NetSettings, PeerAddress, PeerCodec, PeerNet
 from spur.testing.loops import Run, until
 from spur.values.errors import OperatorFault, PeerFault
-from spur.wire.hello import HostName, Lane, PeerIdentity
+from spur.wire.frames import encode_frames
+from spur.wire.hello import HostName, Lane, PeerIdentity, encode_hello
 
 CLUSTER = bytes(range(16))
 NOW = datetime.fromtimestamp(time.time(), UTC)
@@ -29,24 +32,31 @@ QUICK = NetSettings(
 )
 
 
-def decode(data: bytes) -> list[bytes]:
+class Told(msgspec.Struct, frozen=True, array_like=True):
+    """A message of the test."""
+
+    sender: int
+    words: bytes
+
+
+def decode(data: bytes) -> list[Told]:
     """Return a batch of the test's messages."""
     try:
-        return msgspec.msgpack.decode(data, type=list[bytes])
+        return msgspec.msgpack.decode(data, type=list[Told])
     except msgspec.DecodeError as error:
         raise PeerFault(f"an unreadable batch: {error}") from error
 
 
-CODECS: dict[int, PeerCodec[bytes]] = {
+CODECS: dict[int, PeerCodec[Told]] = {
     kind: PeerCodec(encode=msgspec.msgpack.encode, decode=decode) for kind in (1, 2)
 }
 
 
-def route(message: bytes) -> tuple[int, Lane]:
+def route(message: Told) -> tuple[int, Lane]:
     """Send heartbeats on their lane, shell messages as another kind."""
-    if message.startswith(b"beat"):
+    if message.words.startswith(b"beat"):
         return 1, Lane.HEARTBEAT
-    return (2 if message.startswith(b"shell") else 1), Lane.BULK
+    return (2 if message.words.startswith(b"shell") else 1), Lane.BULK
 
 
 NODES: list[Node] = []
@@ -61,13 +71,13 @@ class Node:
         me: PeerIdentity,
         tls: TlsFiles | None,
         settings: NetSettings = QUICK,
-        codecs: dict[int, PeerCodec[bytes]] = CODECS,
+        codecs: dict[int, PeerCodec[Told]] = CODECS,
     ) -> None:
         NODES.append(self)
         self.me = me
         self.got: list[tuple[int, bytes]] = []
         self.reports: list[tuple[int, str]] = []
-        self.net: PeerNet[bytes] = PeerNet(
+        self.net: PeerNet[Told] = PeerNet(
             me,
             codecs=codecs,
             route=route,
@@ -78,9 +88,13 @@ class Node:
             settings=settings,
         )
 
-    def take(self, peer: int, messages: Sequence[bytes]) -> None:
+    def take(self, peer: int, messages: Sequence[Told]) -> None:
         """Keep what a peer sent."""
-        self.got += [(peer, message) for message in messages]
+        self.got += [(peer, message.words) for message in messages]
+
+    def tell(self, peer: int, words: Sequence[bytes]) -> None:
+        """Send a peer some words."""
+        self.net.send(peer, [Told(self.me.node_id, word) for word in words])
 
     def said(self, words: str) -> int:
         """Return how many reports hold these words."""
@@ -168,7 +182,7 @@ def test_three_replicas_hear_each_other(run: Run, files: Files) -> None:
         for node in nodes:
             for peer in (1, 2, 3):
                 if peer != node.me.node_id:
-                    node.net.send(peer, [b"beat", b"append 1", b"append 2", b"shell"])
+                    node.tell(peer, [b"beat", b"append 1", b"append 2", b"shell"])
         await until(lambda: all(len(node.got) == 8 for node in nodes))
         for node in nodes:
             for peer in {1, 2, 3} - {node.me.node_id}:
@@ -191,7 +205,7 @@ def test_message_of_many_frames_arrives(run: Run, files: Files) -> None:
         await join(one, two)
         await until(lambda: one.net.is_connected(2))
         large = bytes(range(256)) * 16_000
-        one.net.send(2, [large])
+        one.tell(2, [large])
         await until(lambda: bool(two.got))
         assert two.got == [(1, large)]
         assert one.net.dropped == {}
@@ -218,7 +232,7 @@ def test_replica_that_comes_back_is_dialled_at_once(run: Run, files: Files) -> N
         await until(lambda: one.net.is_connected(2), wait_s=0.6)
         assert one.said("is connected") == 2
         assert one.said("Connection refused") == 1
-        one.net.send(2, [b"welcome back"])
+        one.tell(2, [b"welcome back"])
         await until(lambda: again.got == [(1, b"welcome back")])
 
     run(main())
@@ -341,18 +355,18 @@ def test_slow_peer_costs_a_bounded_memory(run: Run, files: Files) -> None:
         assert link._stream is not None
         link._stream.pause_reading()
         for _ in range(200):
-            one.net.send(2, [bytes(64 * 1024)])
+            one.tell(2, [bytes(64 * 1024)])
             await asyncio.sleep(0)
         stream = one.net._network.links[2, Lane.BULK]._stream
         assert stream is not None
         assert stream.unsent_bytes <= 512 * 1024 + 1024
         assert one.net.dropped[2] > 20
         assert one.said("its bulk lane drops messages") == 1
-        one.net.send(2, [b"beat"])
+        one.tell(2, [b"beat"])
         await until(lambda: (1, b"beat") in two.got)
         link._stream.resume_reading()
         await until(lambda: stream.unsent_bytes == 0)
-        one.net.send(2, [b"after"])
+        one.tell(2, [b"after"])
         await until(lambda: (1, b"after") in two.got)
 
     run(main())
@@ -365,7 +379,7 @@ def test_batch_over_the_limit_sends_what_fits(run: Run, files: Files) -> None:
         one, two = Node(identity(1), files(1), NetSettings()), Node(identity(2), files(2))
         await join(one, two)
         await until(lambda: one.net.is_connected(2))
-        one.net.send(2, [bytes([n]) * 300_000 for n in range(60)])
+        one.tell(2, [bytes([n]) * 300_000 for n in range(60)])
         await until(lambda: bool(two.got))
         await asyncio.sleep(0.05)
         kept = [message[0] for _, message in two.got]
@@ -410,8 +424,9 @@ def test_idle_peers_stay_connected(run: Run, files: Files) -> None:
     [
         (b"\x07what", "it sent a message of kind 7, which nobody knows"),
         (b"\x01\xc1", "an unreadable batch"),
+        (b"\x01" + msgspec.msgpack.encode([Told(3, b"vote")]), "it sent a message as replica 3"),
     ],
-    ids=["unknown-kind", "garbage"],
+    ids=["unknown-kind", "garbage", "other-sender"],
 )
 def test_peer_that_breaks_the_rules_is_cut(
     run: Run, files: Files, payload: bytes, sentence: str
@@ -454,8 +469,47 @@ def test_stranger_on_the_port_does_no_harm(run: Run, first: bytes) -> None:
                 while await loop.sock_recv(stranger, 4096):
                     pass
         assert two.said("a caller from 127.0.0.1 was refused: ") == 1
-        one.net.send(2, [b"still here"])
+        one.tell(2, [b"still here"])
         await until(lambda: two.got == [(1, b"still here")])
+
+    run(main())
+
+
+def test_spoilt_streams_harm_nobody(run: Run) -> None:
+    """Two hundred strangers send spoilt hellos and batches: the members' talk goes on."""
+    rng = random.Random(21)
+    hello = encode_hello(identity(1).hello(Lane.BULK))
+    batch = b"\x01" + msgspec.msgpack.encode([Told(1, b"stray")])
+    good = b"".join(frame for part in (hello, batch, batch) for frame in encode_frames(part))
+
+    def spoilt() -> bytes:
+        data = bytearray(good)
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(data))
+            if rng.randrange(2):
+                data[at] ^= 1 << rng.randrange(8)
+            else:
+                data[at:at] = rng.randbytes(rng.randrange(1, 30))
+        return bytes(data)
+
+    async def one(port: int) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(spoilt())
+        with suppress(ConnectionError, TimeoutError):
+            async with asyncio.timeout(0.2):
+                await reader.read()
+        writer.transport.abort()
+
+    async def main() -> None:
+        one_node, two = Node(identity(1), None), Node(identity(2), None)
+        await join(one_node, two)
+        for _ in range(5):
+            await asyncio.gather(*(one(two.net.port) for _ in range(40)))
+        assert len(two.net._network.handshakes) <= QUICK.incoming_max
+        await until(lambda: one_node.net.is_connected(2) and two.net.is_connected(1))
+        await until(lambda: two.net._network.handshakes == set())
+        one_node.tell(2, [b"still here"])
+        await until(lambda: (1, b"still here") in two.got)
 
     run(main())
 
@@ -523,11 +577,11 @@ def test_member_that_moved_is_dialled_at_its_new_address(run: Run, files: Files)
         await until(lambda: one.net.is_connected(2))
         introduce(one, new)
         await until(lambda: one.net.is_connected(2))
-        one.net.send(2, [b"moved"])
+        one.tell(2, [b"moved"])
         await until(lambda: new.got == [(1, b"moved")])
         one.net.set_members({})
         await until(lambda: not new.net.is_connected(1))
-        one.net.send(2, [b"gone"])
+        one.tell(2, [b"gone"])
         await asyncio.sleep(0.1)
         assert old.got == []
         assert not one.net.is_connected(2)
