@@ -20,8 +20,8 @@ from spur.consensus.membership import Member, Membership
 from spur.events.envelope import EntryKind, chain_next
 from spur.projections.digest import state_digest
 from spur.projections.state import new_state
-from spur.testing.builders import CLUSTER, SMALL_CONFIG, Cluster
-from spur.testing.hall import USER, submission
+from spur.testing.builders import CLUSTER, SMALL_CONFIG, Cluster, actor
+from spur.testing.hall import submission
 from spur.values.config import ConfigFile
 from spur.wire.cluster import AddHost, Checkpoint, Reconfigure
 from spur.wire.declare import Attachment
@@ -46,9 +46,9 @@ def story() -> Cluster:
     cluster.append(EntryKind.NOOP, b"", term=2)
     for number in range(1, 16):
         cluster.ask(AddHost(f"login{number}", "login"))
-    job = submission()
+    job, user = submission(), actor(1001, host_role="controller")
     script = Attachment("script", SECRET)
-    cluster.ask(msgspec.structs.replace(job, attachments=(script, *job.attachments[1:])), USER)
+    cluster.ask(msgspec.structs.replace(job, attachments=(script, *job.attachments[1:])), user)
     cluster.ask(Checkpoint(), CLUSTER)
     return cluster
 
@@ -119,7 +119,7 @@ def test_show_lists_entries_oldest_first(written: tuple[Path, Cluster], spur: Sp
     assert lines[0].split()[:4] == ["1", "1", "-", "membership"]
     assert lines[2].split()[:4] == ["3", "2", "-", "no-op"]
     assert "job.submitted" in lines[-2]
-    assert "uid 1001 on login host 0 (socket)" in lines[-2]
+    assert "uid 1001 on controller host 0 (socket)" in lines[-2]
     assert f"script ({len(SECRET)} B)" in lines[-2]
 
 
