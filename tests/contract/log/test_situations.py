@@ -8,7 +8,7 @@ from tests.contract.log.engines import Engine
 
 
 def test_restarted_voter_keeps_its_vote(scripted: Engine, tmp_path: Path) -> None:
-    """A voter restarts right after it voted and is asked by a second candidate of that term."""
+    """A term has one leader, though a voter restarts right after it voted and is asked again."""
     assert scripted.situations is not None
     leaders = scripted.situations(tmp_path).voter_restarted()
     twice = {term: nodes for term, nodes in leaders.items() if len(set(nodes)) > 1}
@@ -19,7 +19,7 @@ def test_restarted_voter_keeps_its_vote(scripted: Engine, tmp_path: Path) -> Non
 
 
 def test_late_append_takes_nothing_back(scripted: Engine, tmp_path: Path) -> None:
-    """An old append arrives once more at a follower, then the leader is lost for good."""
+    """An old append that arrives once more takes nothing back that was acknowledged."""
     assert scripted.situations is not None
     found = scripted.situations(tmp_path).append_repeated_late()
     assert found.acknowledged, "nothing was acknowledged, so nothing was shown"
