@@ -9,7 +9,7 @@ import pytest
 
 from spur import __version__
 from spur_cli.main import main
-from spur_cli.registry import COMMANDS
+from spur_cli.registry import COMMANDS, Command
 
 
 def test_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -86,3 +86,12 @@ def test_reader_that_goes_away_ends_the_command_quietly() -> None:
     shell = f'set -o pipefail; (sleep 0.05; {sys.executable} -c "{code}"; echo $? >&2) | true'
     run = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False)
     assert run.stderr == "141\n"
+
+
+@pytest.mark.parametrize("row", COMMANDS, ids=lambda row: " ".join(row.words))
+def test_every_command_explains_itself(row: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    """Someone asks a command what it takes."""
+    assert main(["spur", *row.words, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"usage: spur {' '.join(row.words)} ")
+    assert row.summary[1:] in " ".join(shown.split())
