@@ -444,6 +444,7 @@ class Core:
 
     def take_reads(self) -> list[tuple[int, int | None]]:
         """Return answered barriers: (token, index), or (token, None) to be asked again."""
+        self._collect()
         outbox = self._outbox
         reads, outbox.reads = outbox.reads, []
         return reads

@@ -14,23 +14,7 @@ from spur.consensus.tail import Tail
 from spur.events.envelope import Entry
 from spur.values.errors import InvariantBroken, PeerFault
 
-__all__ = ["ReplicaLog", "entries_behind"]
-
-
-def entries_behind(base_index: int, base_term: int, entries: Sequence[Entry]) -> Sequence[Entry]:
-    """Return those of a recovered log's entries that follow a base, from ledger or snapshot.
-
-    None do when the log does not hold the base itself: what follows there is of a history that
-    the cluster did not take, left over from before the snapshot was installed.
-    """
-    if not entries:
-        return ()
-    at = base_index + 1 - entries[0].index
-    if at == 0:
-        return entries
-    if 0 < at < len(entries) and entries[at - 1].term == base_term:
-        return entries[at:]
-    return ()
+__all__ = ["ReplicaLog"]
 
 
 class ReplicaLog:
