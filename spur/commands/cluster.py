@@ -18,11 +18,9 @@ from spur.projections.cluster import config_of
 from spur.projections.digest import STATE_VERSION, state_digest
 from spur.projections.nodeviews import cluster_info
 from spur.projections.state import State
-from spur.values.config import Config
 from spur.values.configdiff import compare_configs
 from spur.values.configfile import CONFIG_FILE, ConfigErrors, parse_config
 from spur.values.errors import Rejection
-from spur.values.hostlist import format_hostlist, parse_hostlist
 from spur.values.ids import NAME_GRAMMAR, HostId, is_name
 from spur.wire.cluster import (
     AddHost,
@@ -73,9 +71,6 @@ def decide_reconfigure(
         more = len(errors.sentences) - len(shown)
         lines = [*shown, *([f"and {more} more"] if more else []), "nothing was changed"]
         return Rejection("bad-configuration", "\n".join(lines))
-    refused = _refuse_nodes_in_use(state, config)
-    if refused is not None:
-        return refused
     before = config_of(state)
     changes = compare_configs(before, config)
     if not changes and before is not None and before.parser_version == config.parser_version:
@@ -92,29 +87,6 @@ def decide_reconfigure(
         changes=changes,
     )
     return Decision((event,), Configured(len(changes)))
-
-
-def _refuse_nodes_in_use(state: State, config: Config) -> Rejection | None:
-    """Return why nodes would have less than jobs hold on them now, or None."""
-    blocks = {name: block for block in config.nodes for name in parse_hostlist(block.names)}
-    short = []
-    for node in state.allocations.nodes():
-        use, block = state.allocations.use(node), blocks.get(node)
-        if (
-            block is None
-            or use.cpus > block.cpus
-            or use.memory_mib > block.memory_mib
-            or use.gpus >> block.gpus
-        ):
-            short.append(node)
-    if not short:
-        return None
-    return Rejection(
-        "wrong-state",
-        f"jobs hold more on nodes {format_hostlist(short)} than these would have; "
-        "nothing was changed",
-        "drain the nodes, and configure them when their jobs have ended",
-    )
 
 
 @command(Checkpoint, permission=Permission.CLUSTER)

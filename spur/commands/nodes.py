@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 from spur.commands.decide import Context, Decision, command
 from spur.commands.permissions import Permission
 from spur.events.declare import Event
 from spur.events.nodes import NodeLost, NodeRegistered, NodesUpdated
-from spur.projections.nodes import UNTOUCHED, agent_of, block_of
+from spur.projections.nodes import UNTOUCHED, agent_of, block_of, node_names
 from spur.projections.nodeviews import node_infos
 from spur.projections.state import State
 from spur.values.config import NodeBlock
@@ -18,12 +20,17 @@ from spur.wire.declare import Done
 from spur.wire.nodes import ListNodes, MarkNodeLost, NodeList, RegisterNode, UpdateNodes
 
 __all__ = [
+    "NODES_PER_PAGE_MAX",
     "decide_list_nodes",
     "decide_mark_node_lost",
     "decide_register_node",
     "decide_update_nodes",
     "refuse_agent",
 ]
+
+
+NODES_PER_PAGE_MAX = 1_000
+"""Nodes that one answer shows, so that no query holds the loop."""
 
 
 def refuse_agent(state: State, context: Context, node: str) -> Rejection | None:
@@ -139,12 +146,25 @@ def decide_update_nodes(
 
 @command(ListNodes, permission=Permission.USER, reads=True)
 def decide_list_nodes(state: State, request: ListNodes, context: Context) -> Decision | Rejection:
-    """Show nodes, all or those named."""
-    try:
-        names = parse_hostlist(request.nodes)
-    except ValueError as error:
-        return Rejection("invalid-value", str(error))
-    unknown = [name for name in names if block_of(state, name) is None]
-    if unknown:
-        return Rejection("unknown-node", f"nodes {format_hostlist(unknown)} are not configured")
-    return Decision((), NodeList(node_infos(state, names)))
+    """Show a slice of the nodes, all or those named."""
+    if not 1 <= request.limit <= NODES_PER_PAGE_MAX:
+        return Rejection(
+            "invalid-value",
+            f"a page of {request.limit} nodes is not from 1 to {NODES_PER_PAGE_MAX}; "
+            "nothing was changed",
+        )
+    chosen = node_names(state)
+    if request.nodes:
+        try:
+            names = parse_hostlist(request.nodes)
+        except ValueError as error:
+            return Rejection("invalid-value", f"{error}; nothing was changed")
+        unknown = [name for name in names if block_of(state, name) is None]
+        if unknown:
+            text = f"nodes {format_hostlist(unknown)} are not configured; nothing was changed"
+            return Rejection("unknown-node", text)
+        chosen = sorted(NodeName(name) for name in names)
+    first = bisect_right(chosen, NodeName(request.after))
+    page = chosen[first : first + request.limit]
+    has_more = first + request.limit < len(chosen)
+    return Decision((), NodeList(node_infos(state, page), page[-1] if has_more else None))

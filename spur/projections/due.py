@@ -52,7 +52,8 @@ def falls_due(source: S) -> S:
 def due(state: State, now_ns: int, *, limit: int = TICK_EVENTS_MAX) -> list[Due]:
     """Return what has fallen due, oldest first, with at most `limit` events in all.
 
-    A row appears once: what else it has due is judged again on the state that follows.
+    The oldest is always there, however many events it is. A row appears once: what else it has
+    due is judged again on the state that follows.
     """
     found = [item for source in DUE_SOURCES for item in source(state, now_ns, limit)]
     found.sort(key=lambda item: item.time_ns)
@@ -62,7 +63,7 @@ def due(state: State, now_ns: int, *, limit: int = TICK_EVENTS_MAX) -> list[Due]
     for item in found:
         if (item.table, item.key) in rows:
             continue
-        if len(item.events) > room:
+        if chosen and len(item.events) > room:
             break
         rows.add((item.table, item.key))
         room -= len(item.events)

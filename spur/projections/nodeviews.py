@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spur.projections.cluster import config_of
-from spur.projections.nodes import UNTOUCHED, NodeRow, node_names
+from spur.projections.nodes import UNTOUCHED, NodeRow
 from spur.projections.state import State
 from spur.values.hostlist import parse_hostlist
 from spur.values.ids import NodeName
@@ -53,17 +53,12 @@ def partition_infos(state: State) -> tuple[PartitionInfo, ...]:
     )
 
 
-def node_infos(state: State, names: Sequence[str]) -> tuple[NodeInfo, ...]:
-    """Return configured nodes in the order of their names; no names stands for all."""
-    partitions: dict[str, list[str]] = {}
-    for partition in sorted(state.partitions.rows.items(), key=lambda item: item[1].number):
-        for node in parse_hostlist(partition[1].block.nodes):
-            partitions.setdefault(node, []).append(partition[0])
-    chosen = sorted(NodeName(name) for name in names) if names else node_names(state)
-    return tuple(_node_info(state, name, tuple(partitions.get(name, ()))) for name in chosen)
+def node_infos(state: State, names: Sequence[NodeName]) -> tuple[NodeInfo, ...]:
+    """Return configured nodes, in the order that they are named."""
+    return tuple(_node_info(state, name) for name in names)
 
 
-def _node_info(state: State, name: NodeName, partitions: tuple[str, ...]) -> NodeInfo:
+def _node_info(state: State, name: NodeName) -> NodeInfo:
     key = state.block_of_node.key(name)
     if key is None:
         raise KeyError(name)
@@ -81,7 +76,7 @@ def _node_info(state: State, name: NodeName, partitions: tuple[str, ...]) -> Nod
         memory_mib_allocated=use.memory_mib,
         gpus_allocated=use.gpus,
         features=block.features,
-        partitions=partitions,
+        partitions=state.members.of(name),
         reason=row.reason or ("Not responding" if row.lost_ns else ""),
         reason_uid=row.reason_uid,
         reason_ns=row.reason_ns,

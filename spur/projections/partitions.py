@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -13,12 +13,12 @@ from spur.projections.invariants import invariant
 from spur.projections.tables import Row, replace_rows
 from spur.values.config import PartitionBlock, PartitionState
 from spur.values.hostlist import parse_hostlist
-from spur.values.ids import PartitionName
+from spur.values.ids import NodeName, PartitionName
 
 if TYPE_CHECKING:
     from spur.projections.state import State
 
-__all__ = ["PartitionRow", "configure_partitions", "default_partition"]
+__all__ = ["Members", "PartitionRow", "configure_partitions", "default_partition"]
 
 
 class PartitionRow(Row, frozen=True):
@@ -29,6 +29,47 @@ class PartitionRow(Row, frozen=True):
     block: PartitionBlock
     state: PartitionState
     """Configured, until an operator changes it."""
+
+
+class Members:
+    """The partitions of each node, in the order of the file; an index of the partitions."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[NodeName, dict[PartitionName, int]] = {}
+
+    def change(
+        self, key: PartitionName, old: PartitionRow | None, new: PartitionRow | None
+    ) -> None:
+        """Follow one partition; a change of its state alone is none of its nodes."""
+        if old is not None and new is not None and old.number == new.number:
+            if old.block.nodes == new.block.nodes:
+                return
+        for node in () if old is None else parse_hostlist(old.block.nodes):
+            partitions = self._numbers[NodeName(node)]
+            del partitions[key]
+            if not partitions:
+                del self._numbers[NodeName(node)]
+        if new is not None:
+            for node in parse_hostlist(new.block.nodes):
+                self._numbers.setdefault(NodeName(node), {})[key] = new.number
+
+    def fill(self, rows: Mapping[PartitionName, PartitionRow]) -> None:
+        """Follow every partition at once; the index must be empty."""
+        for key, row in rows.items():
+            self.change(key, None, row)
+
+    def fresh(self) -> Members:
+        """Return an empty index."""
+        return Members()
+
+    def contents(self) -> object:
+        """Return all that the index holds."""
+        return self._numbers
+
+    def of(self, node: NodeName) -> tuple[PartitionName, ...]:
+        """Return the partitions that a node is in."""
+        numbers = self._numbers.get(node, {})
+        return tuple(sorted(numbers, key=numbers.__getitem__))
 
 
 def default_partition(state: State) -> PartitionName | None:

@@ -8,7 +8,6 @@ reaction, due time and invariant.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from typing import Any
 
 from spur.events.envelope import chain_genesis
@@ -23,7 +22,7 @@ from spur.projections.jobs import ArrayRow, GroupKey, GroupReasonRow, JobRow
 from spur.projections.jobviews import EncodedViews
 from spur.projections.membership import MembershipRow
 from spur.projections.nodes import NodeBlockRow, NodeRow, is_out, names_in_block
-from spur.projections.partitions import PartitionRow
+from spur.projections.partitions import Members, PartitionRow
 from spur.projections.requests import RequestKey, RequestRow
 from spur.projections.resources import Allocations
 from spur.projections.runrows import PastRunsRow, RunRow, end_of, limit_of
@@ -77,14 +76,16 @@ class State:
         self.nodes: Table[NodeName, NodeRow] = Table(
             "nodes", str, NodeRow, journal, self.nodes_out, self.nodes_of_host
         )
+        self.members = Members()
         self.partitions: Table[PartitionName, PartitionRow] = Table(
-            "partitions", str, PartitionRow, journal
+            "partitions", str, PartitionRow, journal, self.members
         )
         self.requests_oldest: Oldest[RequestKey, RequestRow] = Oldest(lambda _, row: row.index)
         self.requests: Table[RequestKey, RequestRow] = Table(
             "requests", RequestKey, RequestRow, journal, self.requests_oldest
         )
         self._declare_jobs(journal)
+        self._tables = tuple(value for value in vars(self).values() if isinstance(value, Table))
 
     def _declare_jobs(self, journal: Journal) -> None:
         """Declare what belongs to jobs and their runs."""
@@ -132,11 +133,9 @@ class State:
         )
         self.outboxes: Table[NodeName, OutboxRow] = Table("outboxes", NodeName, OutboxRow, journal)
 
-    def tables(self) -> Iterator[Table[Any, Any]]:
-        """Yield every table in order of declaration."""
-        for value in vars(self).values():
-            if isinstance(value, Table):
-                yield value
+    def tables(self) -> tuple[Table[Any, Any], ...]:
+        """Return every table in order of declaration."""
+        return self._tables
 
     @property
     def checkpoint_index(self) -> int:

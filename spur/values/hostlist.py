@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from spur.values.ids import NAME_GRAMMAR, is_name
 
@@ -27,8 +28,11 @@ _RANGE = re.compile(r"([0-9]{1,9})(?:-([0-9]{1,9}))?\Z")
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,9})\Z")
 
 
+@lru_cache(maxsize=256)
 def parse_hostlist(text: str) -> tuple[str, ...]:
     """Return the names in the order written, repetitions left out; empty text gives none.
+
+    The newest lists are remembered: a configuration is looked at many times as it is judged.
 
     Raises: ValueError saying which part is wrong and what would be right.
     """

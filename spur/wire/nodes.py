@@ -44,10 +44,14 @@ class UpdateNodes(Request, frozen=True, tag="node.update"):
 
 @request
 class ListNodes(Request, frozen=True, tag="node.list"):
-    """Ask for nodes."""
+    """Return a slice of the nodes in order of their names."""
 
     nodes: str
     """A host list; empty for all."""
+    after: str
+    """The slice begins above this name; empty for the first."""
+    limit: int
+    """Rows at most, from 1 to 1000."""
 
 
 class NodeInfo(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
@@ -76,6 +80,8 @@ class NodeInfo(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_un
 
 @answer
 class NodeList(Answer, frozen=True, tag="node.rows"):
-    """Nodes in the order of their names."""
+    """A slice of the nodes, in the order of their names."""
 
     nodes: tuple[NodeInfo, ...]
+    next: NodeName | None
+    """What to ask the next slice `after`; None when this was the last."""

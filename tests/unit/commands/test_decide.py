@@ -203,7 +203,8 @@ def test_a_node_is_not_configured_away_under_its_jobs() -> None:
         refused = hall.cluster.ask(Reconfigure((ConfigFile("spur.toml", text),)))
         assert isinstance(refused, Rejection)
         assert refused.code == "wrong-state"
-        assert refused.text.startswith("jobs hold more on nodes n2 than these would have")
+        assert "running jobs" in refused.text
+        assert "'n2'" in refused.text
     smaller = SMALL_CONFIG.replace("cpus = 64", "cpus = 16").replace("n[1-4]", "n[1-2]")
     assert not isinstance(
         hall.cluster.ask(Reconfigure((ConfigFile("spur.toml", smaller),))), Rejection

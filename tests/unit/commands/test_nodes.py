@@ -37,7 +37,7 @@ def agent(cluster: Cluster, name: str = "n1") -> Actor:
 
 def shown(cluster: Cluster, name: str = "n1") -> NodeInfo:
     """Return a node as people see it."""
-    answer = cluster.ask(ListNodes(name))
+    answer = cluster.ask(ListNodes(name, "", 10))
     assert isinstance(answer, NodeList)
     (node,) = answer.nodes
     return node
@@ -199,19 +199,33 @@ def test_too_many_nodes_at_once_are_refused_by_the_limits_name() -> None:
     assert (cluster.state.index, len(cluster.state.nodes)) == (index, 0)
 
 
-def test_listing_an_unknown_node_is_refused(cluster: Cluster) -> None:
-    """A misspelt name is told, not left out."""
-    outcome = cluster.ask(ListNodes("n[1-9]"))
-    assert isinstance(outcome, Rejection)
-    assert outcome.text == "nodes n[5-9] are not configured"
-    assert isinstance(cluster.ask(ListNodes("n[")), Rejection)
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (ListNodes("n[1-9]", "", 10), "unknown-node"),
+        (ListNodes("n[", "", 10), "invalid-value"),
+        (ListNodes("", "", 0), "invalid-value"),
+        (ListNodes("", "", 1001), "invalid-value"),
+    ],
+)
+def test_a_bad_question_is_refused(cluster: Cluster, request_: ListNodes, code: str) -> None:
+    """A misspelt name is told, not left out; a page has a bound."""
+    refused(cluster.ask(request_), code)
 
 
-def test_all_nodes_are_listed_in_order(cluster: Cluster) -> None:
-    """An empty list stands for all."""
-    answer = cluster.ask(ListNodes(""), actor(1000))
-    assert isinstance(answer, NodeList)
-    assert [node.name for node in answer.nodes] == ["n1", "n2", "n3", "n4"]
+def test_nodes_are_listed_in_slices(cluster: Cluster) -> None:
+    """An empty list stands for all; each slice says where the next begins."""
+
+    def page(nodes: str, after: str, limit: int) -> tuple[list[str], str | None]:
+        answer = cluster.ask(ListNodes(nodes, after, limit), actor(1000))
+        assert isinstance(answer, NodeList)
+        return [node.name for node in answer.nodes], answer.next
+
+    assert page("", "", 10) == (["n1", "n2", "n3", "n4"], None)
+    assert page("", "", 3) == (["n1", "n2", "n3"], "n3")
+    assert page("", "n3", 3) == (["n4"], None)
+    assert page("n[4,2]", "", 1) == (["n2"], "n2")
+    assert page("n[4,2]", "n2", 1) == (["n4"], None)
 
 
 def test_a_partition_is_taken_down_and_shown(cluster: Cluster) -> None:

@@ -55,6 +55,7 @@ def test_the_limit_counts_events(sources: list[list[Due]]) -> None:
     """One consequence may be several events; an entry holds a bounded number of them."""
     sources[0] += [item(1, 10, events=2), item(2, 11, events=2), item(3, 12)]
     assert [entry.time_ns for entry in due(newborn(), 5, limit=3)] == [1]
+    assert [entry.time_ns for entry in due(newborn(), 5, limit=1)] == [1]
 
 
 def test_the_next_time_is_known_before_it_comes(sources: list[list[Due]]) -> None:
