@@ -31,7 +31,7 @@ from spur.wire.runs import PlaceJobs, Placement, PlacementsJudged, RefusedPlacem
 __all__ = ["PLACEMENTS_PER_PART_MAX", "held_beyond"]
 
 PLACEMENTS_PER_PART_MAX = 300
-"""Starts of one part: each may split a task off and start it, which changes five rows."""
+"""Starts of one part: each may split a task off and start it, which changes six rows."""
 
 SHARES_PER_PART_MAX = 40_000
 """Shares of nodes of one part, unless one placement has more: a megabyte of the entry."""
@@ -228,7 +228,15 @@ def _take(
         placement.why_these,
     )
     events.append(
-        JobStarted(started, run.number, run.attempt + 1, placement.shares, limit_s, decision)
+        JobStarted(
+            started,
+            run.number,
+            run.attempt + 1,
+            placement.partition,
+            placement.shares,
+            limit_s,
+            decision,
+        )
     )
 
 

@@ -30,7 +30,7 @@ __all__ = ["ROWS_PER_PART_MAX", "Change", "Target", "changes", "has_ended", "tar
 ROWS_PER_PART_MAX = ENTRY_ROW_CHANGES_MAX // 2
 """Row changes that one part makes. A bigger part would hold the front's loop for too long."""
 
-_ROWS_OF = {JobTasksSplit: 4, JobRequeued: 2}
+_ROWS_OF = {JobTasksSplit: 5, JobRequeued: 2}
 """Row changes that the events of these commands make; all others make one."""
 
 _TASKS_LOOKED_UP_MAX = 64

@@ -7,7 +7,7 @@ exactly once, by `run.ended`, whether it was started or not (LOG-CONTRACT 7.2).
 from __future__ import annotations
 
 from spur.events.declare import Event, Stored, event
-from spur.values.ids import JobId, NodeName
+from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.states import Hold, JobState, NodeShareState, Reason
 from spur.values.tres import NodeShare
 
@@ -54,6 +54,8 @@ class JobStarted(Event, frozen=True):
     run: int
     attempt: int
     """One more than any attempt of the job so far."""
+    partition: PartitionName
+    """Which of the job's partitions it runs in."""
     shares: tuple[NodeShare, ...]
     """What it holds on each node; the first is where a batch script runs."""
     time_limit_s: int

@@ -25,7 +25,7 @@ from spur.projections.apply import At
 from spur.projections.react import Effect, effect, owes, reacts
 from spur.projections.runrows import FINAL
 from spur.values.arrays import TaskSet
-from spur.values.ids import JobId, NodeName
+from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec
 from spur.values.states import JobState, NodeShareState, Phase
 from spur.values.tres import NodeShare
@@ -54,6 +54,7 @@ class LaunchRun(Effect, frozen=True):
     tasks: TaskSet | None
     attachments: bytes
     """Packed: its own, or those of its array."""
+    partition: PartitionName
     shares: tuple[NodeShare, ...]
     """Of all nodes; the first is where the script runs."""
     limit_ns: int
@@ -103,6 +104,7 @@ def _launches(state: State, job_id: JobId) -> Iterator[LaunchRun]:
                 job.array_id,
                 job.tasks,
                 holder.attachments,
+                started.partition,
                 started.shares,
                 started.limit_ns,
             )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from spur.projections.jobs import JobRow
 from spur.projections.runrows import RunRow
-from spur.values.ids import JobId
+from spur.values.ids import JobId, PartitionName
 from spur.values.states import JobState, Phase
 from spur.wire.jobs import JobFilter
 
@@ -31,6 +31,11 @@ def shown_state(run: RunRow) -> JobState:
     if run.stop is not None:
         return run.stop.state
     return JobState.COMPLETED if run.end is None else run.end.state
+
+
+def _partitions_of(job: JobRow, run: RunRow) -> tuple[PartitionName, ...]:
+    """Return where a job may run, or does."""
+    return job.spec.partitions if run.started is None else (run.started.partition,)
 
 
 def candidate_jobs(state: State, wanted: JobFilter, after: JobId) -> Iterator[JobId]:
@@ -62,7 +67,7 @@ def test_of(state: State, wanted: JobFilter) -> Test:
         tests.append(lambda _, job, run: shown_state(run) in states)
     if wanted.partitions:
         partitions = frozenset(wanted.partitions)
-        tests.append(lambda _, job, run: not partitions.isdisjoint(job.spec.partitions))
+        tests.append(lambda _, job, run: not partitions.isdisjoint(_partitions_of(job, run)))
     if wanted.accounts:
         accounts = frozenset(wanted.accounts)
         tests.append(lambda _, job, run: job.spec.account in accounts)

@@ -140,7 +140,7 @@ def apply_job_submitted(state: State, at: At, event: JobSubmitted) -> None:
 
 @applies(JobTasksSplit)
 def apply_job_tasks_split(state: State, at: At, event: JobTasksSplit) -> None:
-    """Move tasks from one pending job to a new one."""
+    """Move tasks from one pending job to a new one, which has the same past."""
     _take_job_id(state, event.job_id)
     run = run_in(state, event.from_id, Phase.PENDING)
     job = state.jobs[event.from_id]
@@ -154,6 +154,9 @@ def apply_job_tasks_split(state: State, at: At, event: JobTasksSplit) -> None:
     state.jobs.put(event.from_id, replace(job, tasks=left))
     state.jobs.put(event.job_id, replace(job, tasks=event.tasks))
     state.runs.put(event.job_id, run)
+    past = state.past_runs.get(event.from_id)
+    if past is not None:
+        state.past_runs.put(event.job_id, past)
 
 
 @applies(JobHeld)

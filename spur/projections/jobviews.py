@@ -15,7 +15,7 @@ import msgspec
 from spur.projections.jobfilters import candidate_jobs, shown_state, test_of
 from spur.projections.jobs import GroupKey
 from spur.projections.runrows import RunRow
-from spur.values.ids import JobId
+from spur.values.ids import JobId, PartitionName
 from spur.values.states import HOLD_REASONS, Hold, Phase, Reason
 from spur.wire.jobs import GroupReasonView, JobFilter, JobPage, JobView
 
@@ -39,6 +39,9 @@ PAGE_BYTES_MAX = 4 << 20
 
 PAGE_SCAN_MAX = 10_000
 """Rows that one page may look at."""
+
+NOWHERE = PartitionName("")
+"""Where a job runs that has not started."""
 
 _ENCODE = msgspec.msgpack.Encoder().encode
 
@@ -109,6 +112,7 @@ def job_view(state: State, job_id: JobId) -> JobView:
         run.priority,
         job.submit_ns,
         run.since_ns,
+        NOWHERE if started is None else started.partition,
         0 if started is None else started.start_ns,
         0 if started is None else started.limit_ns,
         end_ns,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from spur.projections.tables import Row
-from spur.values.ids import JobId, NodeName
+from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.states import Hold, JobState, NodeShareState, Phase, Reason
 from spur.values.tres import NodeShare
 
@@ -35,6 +35,8 @@ FINAL = frozenset({NodeShareState.ENDED, NodeShareState.VOID, NodeShareState.DEA
 class StartedRun(Row, frozen=True):
     """What a run has from its start on."""
 
+    partition: PartitionName
+    """Which of the job's partitions it runs in."""
     shares: tuple[NodeShare, ...]
     states: bytes
     """A `NodeShareState` for each share, in the same order."""

@@ -90,6 +90,7 @@ def apply_job_started(state: State, at: At, event: JobStarted) -> None:
         raise IllegalTransition(f"job {job_id} is several tasks of an array")
     limit_s = event.time_limit_s
     started = StartedRun(
+        event.partition,
         shares,
         _OWED * len(shares),
         at.time_ns,

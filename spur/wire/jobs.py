@@ -191,6 +191,8 @@ class JobView(Part, frozen=True):
     submit_ns: int
     since_ns: int
     """Since when this run waits, or waited."""
+    partition: PartitionName
+    """Where it runs or ran; empty when it has not started."""
     start_ns: int
     """0 when it has not started."""
     limit_ns: int

@@ -47,7 +47,7 @@ def test_a_placement_that_holds_starts_its_job(hall: Hall) -> None:
     share = hall.share("n2", cpus=2, memory_mib=1_000, gpus=gpu_mask((0, 5)))
     assert hall.place(placement(job_id, share)) == PlacementsJudged(1, 0, ())
     view = hall.view(job_id)
-    assert (view.state, view.shares) == (JobState.RUNNING, (share,))
+    assert (view.state, view.partition, view.shares) == (JobState.RUNNING, "gpu", (share,))
     assert view.start_ns == hall.state.time_ns
     assert view.limit_ns == view.start_ns + 3_600_000_000_000
     use = hall.state.allocations.use(NodeName("n2"))

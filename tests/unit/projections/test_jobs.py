@@ -36,12 +36,13 @@ from spur.projections.invariants import check_invariants
 from spur.testing.builders import Cluster
 from spur.testing.hall import SPEC, USER, Hall
 from spur.values.arrays import TaskSet
-from spur.values.ids import JobId, NodeName
+from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.states import Hold, JobState, NodeShareState, Reason
 from spur.values.tres import NodeShare
 from spur.wire.jobs import CancelJob, HoldJob, RequeueJob
 
 N1, N2 = NodeName("n1"), NodeName("n2")
+GPU = PartitionName("gpu")
 ONE = JobId(1)
 DECISION = PlacementDecision(b"", 1, (), (), "")
 LAUNCHED, ENDED = NodeShareState.LAUNCHED, NodeShareState.ENDED
@@ -57,7 +58,7 @@ def started(
     run: int = 0, attempt: int = 1, shares: tuple[NodeShare, ...] = (NodeShare(N1, 1, 1, 1),)
 ) -> JobStarted:
     """Return the event of a start of job 1."""
-    return JobStarted(ONE, run, attempt, shares, 60, DECISION)
+    return JobStarted(ONE, run, attempt, GPU, shares, 60, DECISION)
 
 
 def reported(
@@ -234,7 +235,7 @@ def test_devices_that_are_held_are_not_given_again() -> None:
     hall = Hall()
     hall.start(hall.submit(), hall.share("n1", gpus=1))
     second = hall.submit()
-    event = JobStarted(second, 0, 1, (NodeShare(N1, 1, 1, 1),), 60, DECISION)
+    event = JobStarted(second, 0, 1, GPU, (NodeShare(N1, 1, 1, 1),), 60, DECISION)
     with pytest.raises(ApplyFailed, match="GPUs of node 'n1' that are held"):
         hall.cluster.record(event)
     check_invariants(hall.state)
@@ -268,6 +269,18 @@ def test_the_rows_of_an_array_share_what_is_common() -> None:
     assert len(state.arrays[array_id].attachments) == 3 * 37
     assert hall.view(task).throttle == 3
     assert state.jobs[task].spec is state.jobs[array_id].spec
+
+
+def test_tasks_that_were_put_back_together_share_their_past() -> None:
+    """A waiting array is cancelled and requeued; then one of its tasks starts."""
+    hall = Hall()
+    array_id = hall.submit(tasks=TaskSet(((0, 9, 1),)))
+    hall.cluster.ask(CancelJob(array_id, None), USER)
+    hall.cluster.ask(RequeueJob(array_id, None, False), USER)
+    task = hall.start(array_id)
+    past = hall.state.past_runs
+    assert past[task] == past[array_id]
+    assert [run.end.state for run in past[task].runs] == [JobState.CANCELLED]
 
 
 def test_a_story_goes_on_after_a_refused_entry() -> None:

@@ -138,6 +138,17 @@ def test_a_row_is_encoded_once_per_change(hall: Hall) -> None:
     assert [decode_job_view(row) for row in page(hall).rows] == views(hall)
 
 
+def test_a_job_that_runs_is_in_one_of_its_partitions(hall: Hall) -> None:
+    """Submitted to two partitions, started in one: people who look at the other don't see it."""
+    job_id = hall.submit(replace(SPEC, partitions=(DEBUG, GPU)))
+    assert hall.view(job_id).partition == ""
+    both = [[v.job_id for v in views(hall, JobFilter(partitions=(p,)))] for p in (DEBUG, GPU)]
+    assert all(job_id in found for found in both)
+    hall.start(job_id)
+    assert hall.view(job_id).partition == "gpu"
+    assert job_id not in [v.job_id for v in views(hall, JobFilter(partitions=(DEBUG,)))]
+
+
 def test_an_undone_change_is_not_shown() -> None:
     """A leader shows a row, loses its lead, and takes the tail back."""
     hall = Hall(commits=False)
