@@ -23,9 +23,10 @@ from spur.consensus.genesis import Genesis, load_genesis
 from spur.consensus.ledger import Ledger, begin_behind
 from spur.consensus.membership import Membership
 from spur.consensus.replica import Clocks, Replica, ReplicaSettings, Storage
-from spur.consensus.snapshots import SnapshotStore
-from spur.consensus.wal import Recovered, Wal, WalIdentity
+from spur.consensus.snapshots import Snapshot, SnapshotStore
+from spur.consensus.wal import Recovered, Wal, WalIdentity, require_reach
 from spur.events.envelope import Entry
+from spur.values.errors import InvariantBroken
 
 __all__ = ["ReplicaOptions", "create_replica", "identity_of", "open_replica"]
 
@@ -77,8 +78,9 @@ def open_replica(
     identity = identity_of(genesis, me)
     wal, found = Wal.open(disk, identity, segment_bytes=options.wal_segment_bytes)
     notes = [found.cut] if found.cut else []
-    snapshots = SnapshotStore.open(disk)
+    snapshots = SnapshotStore.open(disk, cluster_id=genesis.cluster_id)
     ledger = _open_ledger(disk, genesis, found, snapshots, notes)
+    found = _join(wal, found, ledger, snapshots)
     blobs = BlobStore.open(disk)
     # The ledger may have kept an entry whose blobs were not synced yet; the WAL still has them.
     blobs.put(blob for entry in found.entries for blob in entry.blobs if blob)
@@ -120,24 +122,51 @@ def _open_ledger(
         ledger = Ledger.open(disk, genesis, covered_from=snapshot.index + 1)
     if ledger.cut:
         notes.append(ledger.cut)
-    if snapshot is not None and snapshot.index > ledger.last:
-        # The snapshot had become the state, and the power failed before the ledger followed.
-        ledger.restart(snapshot.index, snapshot.term, snapshot.chain)
     return ledger
+
+
+def _join(wal: Wal, found: Recovered, ledger: Ledger, snapshots: SnapshotStore) -> Recovered:
+    """Let ledger and write-ahead log meet; return what the latter holds then.
+
+    Raises: WalLost when they do not, and no interrupted installation of a snapshot explains it.
+    """
+    installing = snapshots.installing
+    if installing is not None and not _goes_on_behind(installing, ledger, found):
+        # A received snapshot had become the state, and the power failed before both followed.
+        if installing.index > ledger.last:
+            ledger.restart(installing.index, installing.term, installing.chain)
+        wal.restart(None, ledger.last)
+        found = Recovered(found.hard, ledger.last + 1, [], ledger.last, found.cut)
+    snapshots.installed()
+    snapshot = snapshots.latest()
+    if snapshot is not None and snapshot.index > ledger.last:
+        # It was written from what the ledger showed before its sync: the log still has that.
+        require_reach(found, snapshot.index)
+        ledger.append(
+            found.entries[ledger.last + 1 - found.first :][: snapshot.index - ledger.last]
+        )
+    require_reach(found, ledger.last)
+    return found
+
+
+def _goes_on_behind(snapshot: Snapshot, ledger: Ledger, found: Recovered) -> bool:
+    """Tell whether both ledger and write-ahead log were restarted behind a snapshot."""
+    if ledger.last < snapshot.index or not found.first - 1 <= snapshot.index <= found.last:
+        return False
+    position = snapshot.index - found.first
+    return position < 0 or found.entries[position].term == snapshot.term
 
 
 def _entries_behind(ledger: Ledger, found: Recovered) -> list[Entry]:
     """Return the entries of the WAL that follow what the ledger holds.
 
-    Raises: LedgerDamaged when entries are missing between the two.
+    Raises: InvariantBroken when the two tell different histories.
     """
-    entries = found.entries
-    if not entries or entries[-1].index <= ledger.last:
-        return []
-    first = entries[0].index
-    if first > ledger.last + 1:
-        raise LedgerDamaged(0, 0, ledger.last + 1, f"the write-ahead log begins at {first}")
-    if first <= ledger.last and entries[ledger.last - first].term != ledger.last_term:
-        # A snapshot replaced this log; what it held beyond is another history.
-        return []
-    return entries[ledger.last + 1 - first :]
+    if not found.first <= ledger.last:
+        return found.entries
+    if found.entries[ledger.last - found.first].term != ledger.last_term:
+        raise InvariantBroken(
+            f"entry {ledger.last} is committed with term {ledger.last_term}, and the write-ahead "
+            f"log holds it with term {found.entries[ledger.last - found.first].term}"
+        )
+    return found.entries[ledger.last + 1 - found.first :]

@@ -579,7 +579,12 @@ class Replica:
             snapshot = self.storage.snapshots.latest()
             if snapshot is None or number > snapshot.chunk_count:
                 return None
-            data = snapshot.manifest if number == 0 else snapshot.chunk(number)
+            try:
+                data = snapshot.manifest if number == 0 else snapshot.chunk(number)
+            except SnapshotDamaged as damage:
+                # The store passes over it from now on; the next question begins another.
+                self.storage.notes.append(str(damage))
+                return None
             return snapshot.index, snapshot.term, number, snapshot.chunk_count + 1, data
 
         def finish(result: tuple[int, int, int, int, bytes] | None) -> None:
@@ -593,13 +598,14 @@ class Replica:
     def _write_chunk(self, chunk: SnapshotChunk) -> None:
         store = self.storage.snapshots
 
-        def run() -> None:
+        def run() -> bool:
             if chunk.number == 0:
-                store.begin_receive(chunk.data)
-            else:
-                store.write_received(chunk.number, chunk.data)
+                return store.begin_receive(chunk.data)
+            return store.write_received(chunk.number, chunk.data)
 
-        def finish(_: None) -> None:
+        def finish(is_good: bool) -> None:
+            if not is_good:
+                return
             self.core.chunk_written(chunk.sender, chunk.index, chunk.number)
             if self.core.installing == chunk.index and not self._installing:
                 self._install(chunk.index)
@@ -623,10 +629,14 @@ class Replica:
             run,
             lambda result: self._later(
                 "wal",
-                lambda: self.storage.wal.restart(None, index),
+                lambda: self._restart_wal(index),
                 lambda _: self._installed(*result),
             ),
         )
+
+    def _restart_wal(self, index: int) -> None:
+        self.storage.wal.restart(None, index)
+        self.storage.snapshots.installed()
 
     def _installed(self, snapshot: Snapshot, loaded: Any) -> None:
         self._installing = False

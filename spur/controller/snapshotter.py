@@ -47,7 +47,7 @@ class Snapshotter:
     def __init__(self, disk: Disk, genesis: Genesis) -> None:
         self._disk = disk
         self._genesis = genesis
-        self._store = SnapshotStore.open(disk)
+        self._store = SnapshotStore.open(disk, cluster_id=genesis.cluster_id)
         self._state = self._first_state()
 
     def _first_state(self) -> State:
