@@ -2,7 +2,7 @@
 
 May import: `spur.wire`, `spur.values`.
 
-Read first: `address.py`, `stream.py`, `tls.py`.
+Read first: `client.py`, `pursuit.py`, `stream.py`.
 
 Keeps: a request that is tried again carries the same id; no answer is taken from a cluster other
 than the one that was dialled.

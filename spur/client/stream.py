@@ -43,7 +43,7 @@ class StreamOwner(Protocol):
         """Hear why nothing more will come; the owner closes the stream, with or without a word."""
 
     def drained(self, stream: Stream) -> None:
-        """Hear, once `tell_when_drained` was set, that the socket took what waited."""
+        """Hear, once `tell_when_drained` was set, that the socket took what was queued."""
 
     def closed(self, stream: Stream) -> None:
         """Hear that the socket is gone; called once for each stream that was connected."""
@@ -64,8 +64,10 @@ class Stream(asyncio.Protocol):
         self.tls = tls
         self.closing = False
         """True once `close` was called or a fault was met: nothing more is sent or read."""
+        self.relieved = 0
+        """How often the socket took more after it was stuck: whether a slow reader reads at all."""
         self.tell_when_drained = False
-        """Set by an owner that waits before it sends more."""
+        """Set by an owner that waits, while bytes are queued or the socket is stuck."""
         self.remote: object = None
         """The other side's address as the kernel gives it; kept when the connection is gone."""
         self._loop = asyncio.get_running_loop()
@@ -86,6 +88,11 @@ class Stream(asyncio.Protocol):
         transport = self._transport
         waiting = transport.get_write_buffer_size() if transport is not None else 0
         return self._frames_size + waiting
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes given to `send` that the socket was not given yet."""
+        return self._frames_size
 
     @property
     def is_stuck(self) -> bool:
@@ -213,6 +220,7 @@ class Stream(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Send what was kept."""
         self._write_paused = False
+        self.relieved += 1
         if not self._flushing:
             self._flush()
 

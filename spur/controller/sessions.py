@@ -53,8 +53,8 @@ class RpcLimits:
     """Bytes of requests in flight on one connection; further calls wait unread."""
     in_flight_bytes_total_max: int = 256 << 20
     """Bytes of requests in flight altogether; further calls are told `busy`."""
-    unsent_bytes_soft: int = 1 << 20
-    """Answers that wait to be read; above it the connection's next calls are not begun."""
+    queued_bytes_max: int = 1 << 20
+    """Answers queued behind those in the socket; above it the next calls are not begun."""
     unsent_bytes_max: int = 64 << 20
     """Answers that wait to be read; above it the connection is cut."""
     held_bytes_total_max: int = 512 << 20
@@ -136,6 +136,7 @@ class Session:
         self._active = False
         self._quiet_s = 0.0
         self._stuck_s = 0.0
+        self._relieved = 0
         server.open.add(self)
 
     @property
@@ -205,7 +206,9 @@ class Session:
             self._quiet_s = 0.0
         else:
             self._quiet_s += passed_s
-        self._stuck_s = self._stuck_s + passed_s if stream.is_stuck else 0.0
+        is_stuck = stream.is_stuck and stream.relieved == self._relieved
+        self._stuck_s = self._stuck_s + passed_s if is_stuck else 0.0
+        self._relieved = stream.relieved
         if self._stuck_s >= limits.unread_s:
             self.cut("timed-out", f"it took none of its answers for {limits.unread_s:g} s")
         elif not self._greeted and self._quiet_s >= limits.greeting_s:
@@ -324,7 +327,7 @@ class Session:
             and len(self._calls) < limits.calls_in_flight_max
             and self._calls_bytes < limits.in_flight_bytes_max
         ):
-            if stream.unsent_bytes > limits.unsent_bytes_soft:
+            if stream.is_stuck or stream.queued_bytes > limits.queued_bytes_max:
                 stream.tell_when_drained = True
                 break
             self._start(waiting.popleft())

@@ -132,7 +132,7 @@ def test_calls_over_the_total_are_told_busy(run: Run, tmp_path: Path) -> None:
 
 def test_client_that_reads_slowly_slows_itself_alone(run: Run, tmp_path: Path) -> None:
     """A client asks for large answers and does not read them: few are made until it does."""
-    echo = EchoServer(tmp_path, RpcLimits(unsent_bytes_soft=1 << 20))
+    echo = EchoServer(tmp_path, RpcLimits(queued_bytes_max=1 << 20))
 
     async def main() -> None:
         async with plain_client(echo) as client, plain_client(echo) as other:
@@ -166,6 +166,28 @@ def test_client_that_never_reads_is_cut(run: Run, tmp_path: Path) -> None:
                 echo.answer(made, respond, bytes(1 << 20))
             await until(lambda: len(echo.reports) == 2)
             assert "over 4194304 bytes of answers wait to be read" in echo.reports[1]
+
+    run(serve(echo, main))
+
+
+def test_client_that_reads_on_and_on_is_not_cut(run: Run, tmp_path: Path) -> None:
+    """At every look the server's buffer is full, but in between the client has read some of it."""
+    echo = EchoServer(tmp_path, RpcLimits(unread_s=0.1, sweep_s=60.0))
+
+    async def main() -> None:
+        async with plain_client(echo) as client:
+            client.say(*(call(n, bytes(400_000)) for n in range(40)))
+            [session] = echo.server._sessions.open
+            for _ in range(6):
+                await until(lambda: session.stream.is_stuck)
+                session.look(0.09)
+                assert len(await client.hear_replies(5)) == 5
+            await until(lambda: session.stream.is_stuck)
+            session.look(0.09)
+            assert echo.reports == []
+            session.look(0.09)
+            session.look(0.09)
+            assert len(echo.reports) == 1
 
     run(serve(echo, main))
 
