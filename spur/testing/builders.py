@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 from spur.commands.decide import COMMANDS, Context, Decision, decide
+from spur.consensus.genesis import GENESIS_TERM, Genesis
 from spur.events.codec import encode_envelope
 from spur.events.declare import Event
 from spur.events.envelope import Actor, AttachmentRef, Entry, EntryKind, RequestMark
@@ -47,8 +48,10 @@ __all__ = [
     "replay",
 ]
 
-GENESIS = b"genesis of a cluster in a test"
-"""Stands for a genesis record where only its digest matters."""
+GENESIS = Genesis(
+    cluster_id=b"cluster-of-tests", membership=b"members at birth", segment_entries=256
+)
+"""The birth of every cluster in a story; ledger segments are small, so that there are several."""
 
 BIRTH_NS = 1_790_000_000_000_000_000
 """The stamp that a story begins at."""
@@ -93,7 +96,9 @@ CLUSTER = Actor(uid=0, gid=0, host_id=0, host_role="cluster", via="clock")
 
 def newborn() -> State:
     """Return the state before entry 1."""
-    return new_state(GENESIS, cluster_id=bytes(16), incarnation=1)
+    return new_state(
+        GENESIS.encoded, cluster_id=GENESIS.cluster_id, incarnation=GENESIS.incarnation
+    )
 
 
 def replay(entries: Iterable[Entry]) -> State:
@@ -144,7 +149,7 @@ class Cluster:
         self._owed: list[Effect] = []
         self._commits = commits
         self._asked = 0
-        self.append(EntryKind.MEMBERSHIP, b"members at birth")
+        self.append(EntryKind.MEMBERSHIP, GENESIS.membership, term=GENESIS_TERM)
 
     # -- the log
     def append(self, kind: EntryKind, body: bytes, *, term: int | None = None) -> Applied:

@@ -1,11 +1,16 @@
-"""The story behind the golden ledger: some of everything that a cluster can meet."""
+"""The story behind the golden ledger, and ledgers in directories of their own."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from spur.consensus.disk import OsDisk
+from spur.consensus.genesis import load_genesis, store_genesis
+from spur.consensus.ledger import Ledger
 from spur.events.envelope import Entry, EntryKind
-from spur.testing.builders import CLUSTER, SMALL_CONFIG
+from spur.testing.builders import CLUSTER, GENESIS, SMALL_CONFIG
 from spur.testing.hall import Hall
 from spur.testing.lifecycles import Lifecycles
 from spur.testing.requests import random_request
@@ -23,10 +28,12 @@ from spur.wire.cluster import (
 from spur.wire.jobs import HoldJob, JobChanges, ReleaseJob, SignalJob, UpdateJob
 from spur.wire.partitions import UpdatePartition
 
-__all__ = ["golden_story"]
+__all__ = ["golden_story", "read_ledger", "write_ledger"]
 
 _SEED = 20_260_901
 _STEPS = 350
+
+_READ_BYTES = 4 << 20
 
 
 def golden_story(*, checked: bool = True) -> list[Entry]:
@@ -70,3 +77,28 @@ def _tell_one_life(hall: Hall) -> None:
     hall.start(job_id)
     hall.cluster.ask(SignalJob(job_id, None, 10, False))
     hall.end(job_id)
+
+
+def write_ledger(root: Path, entries: Sequence[Entry]) -> None:
+    """Write a directory as a replica has it: the genesis file and a ledger, sealed but its end."""
+    disk = OsDisk(str(root))
+    store_genesis(disk, GENESIS)
+    ledger = Ledger.open(disk, GENESIS, covered_from=1)
+    ledger.append(entries)
+    ledger.sync()
+    while ledger.seal():
+        pass
+    ledger.close()
+
+
+def read_ledger(root: Path) -> Iterator[Entry]:
+    """Yield the entries of a directory's ledger, each checked."""
+    disk = OsDisk(str(root), read_only=True)
+    ledger = Ledger.view(disk, load_genesis(disk))
+    first = 1
+    try:
+        while entries := ledger.read(first, ledger.last, _READ_BYTES):
+            yield from entries
+            first += len(entries)
+    finally:
+        ledger.close()

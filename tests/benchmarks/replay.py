@@ -23,10 +23,13 @@ from pathlib import Path
 
 import msgspec
 
+from spur.consensus.disk import OsDisk
+from spur.consensus.genesis import store_genesis
+from spur.consensus.ledger import Ledger
 from spur.projections.apply import follow
 from spur.projections.digest import state_digest
-from spur.testing.builders import CLUSTER, Cluster, actor, newborn
-from spur.testing.entryfile import append_entries, read_entries
+from spur.testing.builders import CLUSTER, GENESIS, Cluster, actor, newborn
+from spur.testing.golden import read_ledger
 from spur.testing.hall import SPEC, submission
 from spur.values.errors import Rejection
 from spur.values.ids import JobId, NodeName
@@ -169,9 +172,13 @@ def write_log(path: Path, *, live: int, lives: int, seed: int) -> int:
     """Write a log of `live` waiting jobs and then `lives` whole lives; return where these begin."""
     mill = Mill(seed)
     entries = mill.cluster.entries
+    path.mkdir(parents=True, exist_ok=True)
+    disk = OsDisk(str(path))
+    store_genesis(disk, GENESIS)
+    ledger = Ledger.open(disk, GENESIS, covered_from=1)
 
     def flush() -> None:
-        append_entries(path, entries)
+        ledger.append(entries)
         entries.clear()
         mill.cluster.effects.clear()
 
@@ -183,12 +190,14 @@ def write_log(path: Path, *, live: int, lives: int, seed: int) -> int:
     for _ in range(lives // BATCH):
         mill.batch()
         flush()
+    ledger.sync()
+    ledger.close()
     return first
 
 
 def measure(path: Path, first: int) -> dict[str, float]:
     """Replay a log in this process; return its figures."""
-    entries = read_entries(path)
+    entries = read_ledger(path)
     state = newborn()
     follow(state, (entry for _, entry in zip(range(first - 1), entries, strict=False)))
     state_digest(state)
@@ -226,7 +235,7 @@ def main() -> None:
     parser.add_argument("--lives", type=int, default=30_000)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--log", type=Path, help="keep the log here, or take it if it is there")
+    parser.add_argument("--log", type=Path, help="keep or find the log in this directory")
     parser.add_argument("--measure", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:

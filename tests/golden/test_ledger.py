@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,9 @@ from pathlib import Path
 import pytest
 
 import spur
+from spur.consensus.disk import OsDisk
+from spur.consensus.genesis import load_genesis
+from spur.consensus.ledger import Ledger
 from spur.events.codec import decode_envelope
 from spur.events.declare import EVENTS
 from spur.events.envelope import EntryKind
@@ -22,12 +26,10 @@ from spur.projections.digest import state_digest
 from spur.projections.invariants import check_invariants
 from spur.projections.state import State
 from spur.testing.builders import replay
-from spur.testing.entryfile import append_entries, read_entries
-from spur.testing.golden import golden_story
+from spur.testing.golden import golden_story, read_ledger, write_ledger
 
-LEDGER = Path(__file__).with_name("ledger")
-ENTRIES = LEDGER / "entries"
-EXPECTED = LEDGER / "expected.json"
+DIRECTORY = Path(__file__).with_name("ledger")
+EXPECTED = DIRECTORY / "expected.json"
 
 SELDOM = {"cluster.version"}
 """Events that no request of this release comes to."""
@@ -49,15 +51,16 @@ def described(state: State) -> dict[str, object]:
 def _blessed() -> None:
     """Make the ledger anew when asked to."""
     if os.environ.get("SPUR_BLESS"):
-        ENTRIES.unlink(missing_ok=True)
-        append_entries(ENTRIES, golden_story())
-        text = json.dumps(described(replay(read_entries(ENTRIES))), indent=2)
+        shutil.rmtree(DIRECTORY, ignore_errors=True)
+        DIRECTORY.mkdir()
+        write_ledger(DIRECTORY, golden_story())
+        text = json.dumps(described(replay(read_ledger(DIRECTORY))), indent=2)
         EXPECTED.write_text(text + "\n", encoding="ascii")
 
 
 def test_the_ledger_replays_to_its_digest() -> None:
     """A release reads what one before it wrote, and comes to the same state."""
-    state = replay(read_entries(ENTRIES))
+    state = replay(read_ledger(DIRECTORY))
     assert described(state) == json.loads(EXPECTED.read_text(encoding="ascii"))
     check_invariants(state)
 
@@ -67,16 +70,15 @@ import sys
 from pathlib import Path
 from spur.projections.digest import state_digest
 from spur.testing.builders import replay
-from spur.testing.entryfile import read_entries
-print(state_digest(replay(read_entries(Path(sys.argv[1])))).hex())
+from spur.testing.golden import read_ledger
+print(state_digest(replay(read_ledger(Path(sys.argv[1])))).hex())
 """
 
 DECIDE = """
 import sys
 from pathlib import Path
-from spur.testing.entryfile import append_entries
-from spur.testing.golden import golden_story
-append_entries(Path(sys.argv[1]), golden_story(checked=False))
+from spur.testing.golden import golden_story, write_ledger
+write_ledger(Path(sys.argv[1]), golden_story(checked=False))
 """
 
 PLACES = [
@@ -104,21 +106,34 @@ def run_in(place: dict[str, str], code: str, path: Path) -> str:
 @pytest.mark.parametrize("place", PLACES, ids=lambda place: place["TZ"])
 def test_the_ledger_replays_alike_everywhere(place: dict[str, str]) -> None:
     """Replicas stand in other time zones, under other locales, with other seeds for hashes."""
-    digest = run_in(place, REPLAY, ENTRIES)
+    digest = run_in(place, REPLAY, DIRECTORY)
     expected = json.loads(EXPECTED.read_text(encoding="ascii"))
     assert digest == expected["digest"]
 
 
 def test_the_story_is_decided_alike_everywhere(tmp_path: Path) -> None:
     """A leader elsewhere is asked the same things: it comes to the same entries, to the byte."""
-    run_in(PLACES[2], DECIDE, tmp_path / "entries")
-    assert (tmp_path / "entries").read_bytes() == ENTRIES.read_bytes()
+    run_in(PLACES[2], DECIDE, tmp_path)
+    assert list(read_ledger(tmp_path)) == list(read_ledger(DIRECTORY))
+
+
+def test_the_ledger_is_whole() -> None:
+    """Every byte of it is checked, sealed segments and all."""
+    disk = OsDisk(str(DIRECTORY), read_only=True)
+    ledger = Ledger.view(disk, load_genesis(disk))
+    try:
+        report = ledger.verify()
+    finally:
+        ledger.close()
+    expected = json.loads(EXPECTED.read_text(encoding="ascii"))
+    assert (report.first, report.last, report.missing) == (1, expected["index"], ())
+    assert report.chain.hex() == expected["chain"]
 
 
 def test_the_ledger_holds_every_event() -> None:
     """Someone adds an event: the golden story must tell of it."""
     told: set[str] = set()
-    for entry in read_entries(ENTRIES):
+    for entry in read_ledger(DIRECTORY):
         if entry.kind == EntryKind.EVENTS:
             envelope, _ = decode_envelope(entry.body, entry.index)
             told.update(stored.type for stored in envelope.events)
