@@ -122,7 +122,7 @@ def test_what_needs_room_is_refused_when_the_disk_is_low() -> None:
         (Reconfigure((ConfigFile("spur.toml", "x"),)), ADMIN, "bad-configuration"),
         (RaiseVersion(NEWEST_CLUSTER_VERSION + 1), CLUSTER, "invalid-value"),
         (RaiseVersion(0), CLUSTER, "invalid-value"),
-        (RecordRestore(1, "why"), CLUSTER, "invalid-value"),
+        (RecordRestore(0, "why"), CLUSTER, "invalid-value"),
         (AcceptClock(), actor(1000), "not-permitted"),
     ],
 )
