@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -115,10 +115,13 @@ class BlockingClient:
         request_id: bytes | None = None,
         since: int | None = None,
         deadline_s: float | None = None,
+        warn: Callable[[str], None] | None = None,
     ) -> A | Rejection:
         """Return the answer to a request, asking until it is known or the deadline passes.
 
         `request_id` and `since` are those of an `OutcomeUnknown`, to go on where it stopped.
+        With `warn`, an answer that no quorum of controllers stands behind is taken as well, and
+        `warn` is told how old it may be; without it such an answer is asked for again.
 
         Raises: Unreachable when no replica was asked; OutcomeUnknown when the request was sent and
         its outcome is not known; PeerFault for an answer of another kind; OperatorFault when TLS
@@ -130,6 +133,7 @@ class BlockingClient:
             request_id or os.urandom(REQUEST_ID_SIZE),
             since=since,
             speaks_for=speaks_for,
+            warn=warn,
         )
         refused = pursuit.too_long()
         if refused is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TypeVar
 
@@ -94,10 +94,13 @@ class Client:
         request_id: bytes | None = None,
         since: int | None = None,
         deadline_s: float | None = None,
+        warn: Callable[[str], None] | None = None,
     ) -> A | Rejection:
         """Return the answer to a request, asking until it is known or the deadline passes.
 
         `request_id` and `since` are those of an `OutcomeUnknown`, to go on where it stopped.
+        With `warn`, an answer that no quorum of controllers stands behind is taken as well, and
+        `warn` is told how old it may be; without it such an answer is asked for again.
 
         Raises: Unreachable when no replica was asked; OutcomeUnknown when the request was sent and
         its outcome is not known; PeerFault for an answer of another kind.
@@ -108,6 +111,7 @@ class Client:
             request_id or os.urandom(REQUEST_ID_SIZE),
             since=since,
             speaks_for=speaks_for,
+            warn=warn,
         )
         refused = pursuit.too_long()
         if refused is not None:

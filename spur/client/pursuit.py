@@ -13,7 +13,7 @@ replica it reaches (LOG-CONTRACT 3.5).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from spur.client.address import Address, TcpAddress, parse_tcp_address
 from spur.client.faults import OutcomeUnknown, Unreachable
@@ -123,7 +123,9 @@ class Pursuit:
         *,
         since: int | None,
         speaks_for: tuple[int, int] | None,
+        warn: Callable[[str], None] | None = None,
     ) -> None:
+        """Prepare; without `warn` an answer that no quorum stands behind is none."""
         self.pause_s = 0.0
         """How long to wait before the next try."""
         self._cluster = cluster
@@ -131,6 +133,7 @@ class Pursuit:
         self._id = request_id
         self._since = since
         self._speaks_for = speaks_for
+        self._warn = warn
         self._open = 0
         """Tries whose reply has not come, or left the outcome open."""
         self._hops = 0
@@ -193,8 +196,7 @@ class Pursuit:
         outcome = reply.outcome
         self._lost.clear()
         if isinstance(outcome, Answered):
-            cluster.preferred = address
-            return outcome
+            return self._take(address, outcome, reply.warning)
         self._last = f"{address}: {outcome.text}"
         if outcome.code == "ask-again":
             self._wait(_PAUSE_S_MAX)
@@ -226,6 +228,20 @@ class Pursuit:
         return self._unknown(f"no outcome in {waited_s:.3g} s ({why})")
 
     # -- inside
+
+    def _take(self, address: Address, answered: Answered, warning: str) -> Answered | None:
+        """Return an answer; None for one with a warning that the caller did not ask to be told."""
+        cluster = self._cluster
+        if warning and self._warn is None:
+            self._last = f"{address}: {warning}"
+            self._open -= 1
+            cluster.rotate(address)
+            self._wait(_PAUSE_S_MAX)
+            return None
+        if warning and self._warn is not None:
+            self._warn(warning)
+        cluster.preferred = address
+        return answered
 
     def _follow(self, address: Address, refused: Refused) -> None:
         """Ask the leader that a replica names; wait when hints lead nowhere."""

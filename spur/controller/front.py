@@ -300,7 +300,15 @@ class Front:
         return self._reply(asked.call, Answered(encode_answer(decision.answer)))
 
     def _read_unconfirmed(self, asked: _Asked) -> None:
-        """Answer from the committed state, and say that no quorum stands behind it."""
+        """Answer from the committed state, and say that no quorum stands behind it.
+
+        A client is never shown less than it has seen. Source: LOG-CONTRACT 1.8.
+        """
+        call, state = asked.call, self.state
+        if (call.incarnation, call.at_least) > (state.cluster[1].incarnation, state.index):
+            text = f"this controller stands at entry {state.index}, and no leader is known"
+            asked.respond(self._refused(call, Rejection("not-leader", text)))
+            return
         age_s = self._log.silence_ns() / 1e9
         warning = (
             f"no quorum of controllers answers: this is the state at entry {self.state.index},"

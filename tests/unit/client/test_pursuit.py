@@ -51,6 +51,22 @@ def test_leader_is_found_by_its_hint() -> None:
     assert pursuit(of).address() == C
 
 
+def test_answer_without_a_quorum_is_asked_for_again() -> None:
+    """A lone controller tells what it last knew: only who asks to be warned takes that."""
+    old = Reply(number=1, incarnation=1, index=3, outcome=Answered(answer=b"old"), warning="lone")
+    asked = pursuit(cluster())
+    asked.call(1)
+    assert asked.judge(A, old) is None
+    assert asked.address() == B
+    with pytest.raises(Unreachable, match="lone"):
+        raise asked.give_up(1)
+    warnings: list[str] = []
+    other = Pursuit(cluster(), b"request", ID, since=None, speaks_for=None, warn=warnings.append)
+    other.call(1)
+    assert other.judge(A, old) == Answered(answer=b"old")
+    assert warnings == ["lone"]
+
+
 def test_hint_to_an_unknown_address_is_followed() -> None:
     """A replica was added since the client's configuration was written, and leads now."""
     asked = pursuit(cluster(A))
