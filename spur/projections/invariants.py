@@ -54,3 +54,11 @@ def stale_indexes(state: State) -> Iterator[str]:
             fresh.fill(table.rows)
             if fresh.contents() != index.contents():
                 yield f"index {number} of table {table.name!r} differs from its rows"
+
+
+@invariant("digests-match-their-rows")
+def stale_digests(state: State) -> Iterator[str]:
+    """Each table's running digest is the sum over its rows."""
+    for table in state.tables():
+        if table.digest() != table.fresh_digest():
+            yield f"the running digest of table {table.name!r} differs from its rows"

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from spur.events.envelope import Envelope
 from spur.projections.counters import REQUEST_FLOOR, counter, raise_counter
+from spur.projections.invariants import invariant
 from spur.projections.tables import Row
 from spur.values.errors import Rejection
 from spur.values.limits import (
@@ -121,3 +123,13 @@ def _forget(state: State, horizon_ns: int) -> None:
         floor = index
     if floor:
         raise_counter(state, REQUEST_FLOOR, floor)
+
+
+@invariant("remembered-requests-are-newer-than-forgotten-ones")
+def requests_out_of_order(state: State) -> Iterator[str]:
+    """What is remembered came after all that was forgotten, and is not from the future."""
+    floor = counter(state, REQUEST_FLOOR)
+    for key in state.requests.sorted_keys():
+        row = state.requests[key]
+        if not floor < row.index <= max(row.index, row.answer_index) <= state.index:
+            yield f"request {key[1].hex()} of {key[0]} is of entry {row.index}; floor {floor}"
