@@ -1,0 +1,282 @@
+"""The front on a log in memory: what it answers, when, and what it leaves undone."""
+
+from __future__ import annotations
+
+import pytest
+
+from spur.consensus.memory import MemoryLog
+from spur.consensus.port import Refusal
+from spur.controller import front as front_module
+from spur.controller.front import CLUSTER, Front
+from spur.events.envelope import Actor, Entry, chain_genesis, chain_next
+from spur.projections.apply import ApplyFailed
+from spur.projections.digest import state_digest
+from spur.projections.dispatch import LaunchRun
+from spur.projections.react import Effect
+from spur.projections.state import State
+from spur.testing.builders import ADMIN, BIRTH_NS, GENESIS, SMALL_CONFIG, actor, newborn
+from spur.testing.hall import placement, submission
+from spur.values.config import ConfigFile
+from spur.values.configfile import CONFIG_FILE
+from spur.values.ids import JobId, NodeName
+from spur.values.states import Hold
+from spur.values.tres import NodeShare
+from spur.wire.calls import Answered, Call, Refused, Reply
+from spur.wire.cluster import AddHost, Reconfigure, ReplicaInfo, ShowCluster
+from spur.wire.declare import Answer, Request
+from spur.wire.jobs import HoldJob, JobAccepted
+from spur.wire.nodes import RegisterNode
+from spur.wire.registry import decode_answer, encode_request
+from spur.wire.runs import PlaceJobs
+
+USER = actor(1001, host_role="controller")
+SHARE = NodeShare(NodeName("n1"), 4, 1_000, 0)
+
+
+class TimedMemoryLog(MemoryLog):
+    """The log in memory, with a clock that moves by a microsecond at each stamp."""
+
+    now_ns = BIRTH_NS
+    has_quorum = True
+    is_full = False
+
+    def propose(self, kind: int, body: bytes, blobs: tuple[bytes, ...]) -> Entry | Refusal:
+        return Refusal("busy") if self.is_full else super().propose(kind, body, blobs)
+
+    @property
+    def leader(self) -> int:
+        return super().leader if self.has_quorum else 0
+
+    def barrier(self, token: int) -> bool:
+        return self.has_quorum and super().barrier(token)
+
+    def stamp(self, previous_ns: int) -> int | None:
+        self.now_ns = max(self.now_ns, previous_ns) + 1_000
+        return self.now_ns
+
+    def describe(self) -> ReplicaInfo:
+        raise AssertionError("nobody asks for it here")
+
+    def accept_clock(self) -> None:
+        raise AssertionError("nobody asks for it here")
+
+    def silence_ns(self) -> int:
+        return 7_000_000_000
+
+
+class Desk:
+    """A front that leads, and the answers it gave."""
+
+    def __init__(self, state: State | None = None) -> None:
+        self.effects: list[Effect] = []
+        self.replies: list[Reply] = []
+        self.asked = 0
+        self.log: TimedMemoryLog
+        self.front = Front(
+            state or newborn(),
+            None,  # type: ignore[arg-type]  # the log needs the front, and follows at once
+            noise=bytes,
+            address_of=lambda replica: f"c{replica}:6816" if replica else "",
+            release=self.effects.append,
+        )
+        self.log = TimedMemoryLog(self.front)
+        self.front._log = self.log
+
+    def put(self, request: Request, who: Actor = ADMIN, *, request_id: bytes = b"") -> None:
+        """Hand in a request; its answer comes when it comes."""
+        self.asked += 1
+        call = Call(
+            self.asked,
+            request_id or self.asked.to_bytes(16, "big"),
+            self.front.commit,
+            0,
+            0,
+            None,
+            encode_request(request),
+        )
+        self.front.submit(call, who, self.replies.append)
+
+    def turn(self) -> None:
+        """Let the log commit what it has, as a turn of the loop does."""
+        self.front.before_turn()
+        self.log.pump()
+        self.front.before_turn()
+        self.log.pump()
+
+    def answer(self) -> Answer:
+        """Return the newest answer."""
+        outcome = self.replies[-1].outcome
+        assert isinstance(outcome, Answered), outcome
+        return decode_answer(outcome.answer)
+
+    def refusal(self) -> Refused:
+        """Return the newest refusal."""
+        outcome = self.replies[-1].outcome
+        assert isinstance(outcome, Refused), outcome
+        return outcome
+
+
+@pytest.fixture
+def desk() -> Desk:
+    """Return a front that leads a configured cluster whose node n1 is there."""
+    desk = Desk()
+    desk.turn()
+    desk.put(Reconfigure((ConfigFile(CONFIG_FILE, SMALL_CONFIG),)))
+    desk.turn()
+    desk.put(AddHost("n1", "compute"))
+    desk.turn()
+    host = desk.front.state.index
+    agent = actor(0, host_role="compute", host_id=host, via="agent")
+    desk.put(RegisterNode(NodeName("n1"), b"boot", 64, 512_000, "gfx942", 8), agent)
+    desk.turn()
+    assert all(isinstance(reply.outcome, Answered) for reply in desk.replies), desk.replies
+    desk.replies.clear()
+    return desk
+
+
+def test_answer_leaves_when_its_entry_is_committed(desk: Desk) -> None:
+    """Somebody submits: the state has the job at once, the answer waits for the commit."""
+    desk.put(submission(), USER)
+    assert len(desk.front.state.jobs) == 1
+    assert desk.replies == []
+    desk.turn()
+    assert isinstance(desk.answer(), JobAccepted)
+    assert desk.replies[0].index == desk.front.state.index
+
+
+def test_refusal_waits_for_the_entries_that_it_saw(desk: Desk) -> None:
+    """A hold is refused because of a job that is not committed yet: so the refusal waits too."""
+    desk.put(submission(hold=True), USER)
+    desk.put(HoldJob(JobId(1), None, Hold.USER), actor(1002, host_role="controller"))
+    assert desk.replies == []
+    desk.turn()
+    assert [type(reply.outcome) for reply in desk.replies] == [Answered, Refused]
+    assert desk.refusal().code == "not-permitted"
+
+
+def test_read_waits_for_the_entries_that_it_saw(desk: Desk) -> None:
+    """A query comes right behind a submission: it shows it, and leaves after its commit."""
+    desk.put(submission(), USER)
+    desk.put(ShowCluster())
+    assert desk.replies == []
+    desk.turn()
+    assert len(desk.replies) == 2
+
+
+def test_lost_lead_undoes_what_is_not_committed(desk: Desk) -> None:
+    """The lead is lost between append and commit: the client asks again with the same id."""
+    state = desk.front.state
+    before = state_digest(state)
+    desk.put(submission(), USER, request_id=b"i" * 16)
+    desk.put(submission(), USER)
+    desk.front.following(2)
+    assert [desk.refusal().code for _ in desk.replies] == ["ask-again", "ask-again"]
+    assert state_digest(state) == before
+    assert len(state.jobs) == 0
+
+
+def test_request_is_not_taken_without_the_lead(desk: Desk) -> None:
+    """A client asks a controller that does not lead: it is told where the leader is."""
+    desk.front.following(1)
+    desk.put(submission(), USER)
+    assert desk.refusal().code == "not-leader"
+    assert desk.refusal().leader == "c1:6816"
+
+
+def test_failing_trial_is_undone_and_never_logged(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault of ours lets the trial fail: the request is refused, log and state are as before."""
+    state, last = desk.front.state, desk.log.last
+    before = state_digest(state)
+
+    def fail(*_: object, **__: object) -> None:
+        raise ApplyFailed(state.index + 1, "planted")
+
+    monkeypatch.setattr(front_module, "apply", fail)
+    desk.put(submission(), USER)
+    desk.turn()
+    assert desk.refusal().code == "fault"
+    assert desk.refusal().text.endswith("nothing was changed")
+    assert (desk.log.last, state_digest(state)) == (last, before)
+
+
+def test_request_that_the_log_does_not_take_is_undone(desk: Desk) -> None:
+    """Too much waits to be committed: the request is refused as if it had never been tried."""
+    before = state_digest(desk.front.state)
+    desk.log.is_full = True
+    desk.put(submission(), USER)
+    desk.turn()
+    assert desk.refusal().code == "busy"
+    assert state_digest(desk.front.state) == before
+
+
+def test_leader_applies_the_bytes_that_it_logged(desk: Desk) -> None:
+    """Another replica follows the log: its state and its chain are the leader's."""
+    for _ in range(3):
+        desk.put(submission(), USER)
+    desk.turn()
+    follower = Front(
+        newborn(),
+        desk.log,
+        noise=bytes,
+        address_of=lambda replica: "",
+        release=lambda effect: pytest.fail(f"a follower performs {effect}"),
+    )
+    entries = desk.log.entries(1, desk.log.last)
+    follower.committed(entries)
+    chain = chain_genesis(GENESIS)
+    for entry in entries:
+        chain = chain_next(chain, entry)
+    assert follower.state.chain == desk.front.state.chain == chain
+    assert state_digest(follower.state) == state_digest(desk.front.state)
+
+
+def test_effect_is_released_when_its_entry_is_committed(desk: Desk) -> None:
+    """A job starts: its node hears of it after the commit, and never before."""
+    desk.put(submission(), USER)
+    desk.turn()
+    desk.put(PlaceJobs(0, b"", (placement(JobId(1), SHARE),)), CLUSTER)
+    assert desk.effects == []
+    desk.turn()
+    assert [type(effect) for effect in desk.effects] == [LaunchRun]
+
+
+def test_new_leader_performs_what_rows_owe(desk: Desk) -> None:
+    """The leader died before a launch was acknowledged: the next one launches again."""
+    desk.put(submission(), USER)
+    desk.turn()
+    desk.put(PlaceJobs(0, b"", (placement(JobId(1), SHARE),)), CLUSTER)
+    desk.turn()
+    successor = Desk(desk.front.state)
+    successor.front.commit = desk.front.commit
+    successor.log._entries = list(desk.log.entries(1, desk.log.last))
+    successor.log._given = desk.log.last
+    successor.log._term = 1
+    successor.front.leading(1)
+    assert successor.effects == []
+    successor.front.before_turn()
+    assert successor.effects == desk.effects
+
+
+def test_effects_of_an_uncommitted_start_are_dropped_with_the_lead(desk: Desk) -> None:
+    """The lead is lost before a start commits: nobody is told to launch."""
+    desk.put(submission(), USER)
+    desk.turn()
+    desk.put(PlaceJobs(0, b"", (placement(JobId(1), SHARE),)), CLUSTER)
+    desk.front.following(2)
+    desk.front.committed(desk.log.entries(desk.front.commit + 1, desk.log.last))
+    assert desk.effects == []
+
+
+def test_read_without_a_quorum_is_answered_with_a_warning(desk: Desk) -> None:
+    """No leader is known: the last committed state is shown, and how old it is."""
+    desk.front.following(0)
+    desk.log.has_quorum = False
+    desk.put(ShowCluster())
+    desk.front.before_turn()
+    assert isinstance(desk.replies[-1].outcome, Answered)
+    assert desk.replies[-1].warning == (
+        f"no quorum of controllers answers: this is the state at entry {desk.front.state.index},"
+        " 7 s after a leader was last heard"
+    )
