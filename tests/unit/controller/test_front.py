@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from spur.consensus.genesis import genesis_chain
 from spur.consensus.memory import MemoryLog
 from spur.consensus.port import Refusal
 from spur.controller import front as front_module
 from spur.controller.front import CLUSTER, Front
-from spur.events.envelope import Actor, Entry, chain_genesis, chain_next
+from spur.events.envelope import Actor, Entry, chain_next
 from spur.projections.apply import ApplyFailed
 from spur.projections.digest import state_digest
 from spur.projections.dispatch import LaunchRun
@@ -225,7 +226,7 @@ def test_leader_applies_the_bytes_that_it_logged(desk: Desk) -> None:
     )
     entries = desk.log.entries(1, desk.log.last)
     follower.committed(entries)
-    chain = chain_genesis(GENESIS)
+    chain = genesis_chain(GENESIS)
     for entry in entries:
         chain = chain_next(chain, entry)
     assert follower.state.chain == desk.front.state.chain == chain
