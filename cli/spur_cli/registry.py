@@ -31,6 +31,11 @@ _LOG_TOOL = "spur.controller.logtool"
 
 COMMANDS: tuple[Command, ...] = (
     Command(
+        words=("clock", "accept"),
+        module="clock",
+        summary="vouch for a single controller's clock after it stepped",
+    ),
+    Command(
         words=("log", "show"),
         module="log",
         summary="show the entries of a controller's log",

@@ -32,6 +32,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Unix socket for commands on this host, in the controller's directory unless absolute."""
     tick_ms: int = 30
     """Length of a tick: a heartbeat; an election times out after 10 to 20 of them."""
+    clock_offset_ms: int = 0
+    """Added to this machine's wall clock: shows what a wrong clock does, without setting one."""
     snapshot_entries: int = 100_000
     """Entries after which another snapshot is written."""
     disk_first_mark_mib: int = 1024
@@ -43,6 +45,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 RANGES = {
     "node_id": (1, 1 << 62),
     "tick_ms": (5, 10_000),
+    "clock_offset_ms": (-(1 << 42), 1 << 42),
     "snapshot_entries": (100, 1 << 40),
     "disk_first_mark_mib": (0, 1 << 40),
     "disk_second_mark_mib": (0, 1 << 40),

@@ -81,7 +81,7 @@ class Controller:
             self._disk,
             me=self._settings.node_id,
             rng=random.SystemRandom(),
-            clocks=MachineClocks(),
+            clocks=MachineClocks(self._settings.clock_offset_ms * 1_000_000),
             options=ReplicaOptions(),
         )
         for sentence in replica.storage.notes:
