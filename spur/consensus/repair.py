@@ -10,7 +10,8 @@ Source: LOG-CONTRACT 5.4.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Protocol
 
 import msgspec
@@ -27,6 +28,9 @@ PART_BYTES = 128 * 1024
 
 PATIENCE_TICKS = 20
 """Ticks without an answer before the next peer is asked."""
+
+ASKED_MAX = 16
+"""Things asked for at a time; the others wait for their turn."""
 
 _ENVELOPE = msgspec.msgpack.Decoder(Envelope)
 
@@ -54,6 +58,8 @@ class _Wanted:
     peer: int = 0
     tries: int = 0
     patience: int = 0
+    refusals: set[int] = field(default_factory=set)
+    """Peers that do not hold it."""
 
 
 class Repair:
@@ -63,6 +69,8 @@ class Repair:
         self._me = me
         self._stores = stores
         self._wanted: dict[int | bytes, _Wanted] = {}
+        self._held_nowhere: set[bytes] = set()
+        """Blobs that no peer holds: erased everywhere, as far as is known."""
 
     @property
     def wanted(self) -> list[int | bytes]:
@@ -75,36 +83,62 @@ class Repair:
 
     def want_blob(self, digest: bytes) -> None:
         """Ask the peers for a blob."""
+        self._held_nowhere.discard(digest)
         self._wanted.setdefault(digest, _Wanted(digest, bytearray()))
 
     def with_blobs(self, entry: Entry) -> Entry | None:
         """Return a committed entry with its blobs, b"" for one that is gone.
 
-        None when a blob is missing here that should not be; it is then asked of the peers.
+        None when a blob is missing here that a peer may hold; it is then asked of the peers.
         """
         if entry.kind != EntryKind.EVENTS:
             return entry
         blobs = []
+        is_whole = True
         for ref in _ENVELOPE.decode(entry.body).attachments:
-            blob = self._stores.blobs.get(ref.digest)
-            if blob is None and self._stores.blobs.state(ref.digest) is not BlobState.GONE:
-                self.want_blob(ref.digest)
-                return None
+            digest = ref.digest
+            blob = self._stores.blobs.get(digest)
+            if blob is None and not self._is_gone(digest):
+                self.want_blob(digest)
+                is_whole = False
             blobs.append(blob or b"")
+        if not is_whole:
+            return None
         return msgspec.structs.replace(entry, blobs=tuple(blobs)) if blobs else entry
+
+    def _is_gone(self, digest: bytes) -> bool:
+        """Whether a blob is erased: here, or on every peer, if this one never had it."""
+        return digest in self._held_nowhere or self._stores.blobs.state(digest) is BlobState.GONE
 
     # -- asking
     def tick(self, peers: Sequence[int]) -> list[Exchange]:
         """Let one tick pass; return what to ask now."""
         out: list[Exchange] = []
-        for wanted in list(self._wanted.values()):
+        for wanted in list(islice(self._wanted.values(), ASKED_MAX)):
             wanted.patience -= 1
-            if wanted.patience <= 0 and peers:
-                wanted.peer = peers[wanted.tries % len(peers)]
-                wanted.tries += 1
-                wanted.got.clear()
-                out.append(self._ask(wanted))
+            if wanted.patience > 0 or not peers:
+                continue
+            if wanted.tries and wanted.tries % len(peers) == 0:
+                self._round_ended(wanted, peers)
+                if wanted.what not in self._wanted:
+                    continue
+            wanted.peer = peers[wanted.tries % len(peers)]
+            wanted.tries += 1
+            wanted.got.clear()
+            out.append(self._ask(wanted))
         return out
+
+    def _round_ended(self, wanted: _Wanted, peers: Sequence[int]) -> None:
+        """Every peer was asked once more: a blob that none of them holds is asked for no longer.
+
+        Anything else goes to the end of the row.
+        """
+        what = wanted.what
+        del self._wanted[what]
+        if isinstance(what, bytes) and wanted.refusals.issuperset(peers):
+            self._held_nowhere.add(what)
+        else:
+            self._wanted[what] = wanted
 
     def _ask(self, wanted: _Wanted) -> Exchange:
         wanted.patience = PATIENCE_TICKS
@@ -120,6 +154,7 @@ class Repair:
         if wanted is None or part.sender != wanted.peer or part.offset != len(wanted.got):
             return None, None
         if not part.total:
+            wanted.refusals.add(part.sender)
             wanted.patience = 0
             return None, None
         wanted.got += part.data

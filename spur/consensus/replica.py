@@ -38,6 +38,7 @@ from spur.consensus.messages import Append, Message, SnapshotChunk
 from spur.consensus.port import Machine, Refusal
 from spur.consensus.repair import Repair, Repaired
 from spur.consensus.snapshots import Snapshot, SnapshotStore
+from spur.consensus.supply import Chunk, Supply
 from spur.consensus.wal import Wal, WalIdentity
 from spur.events.envelope import Entry
 from spur.wire.cluster import ReplicaInfo
@@ -137,6 +138,7 @@ class Replica:
         self.storage = storage
         self.settings = settings
         self.repair = Repair(core.me, storage)
+        self.supply = Supply(storage, self.repair)
         self._machine: Machine
         self._lanes = {"wal": _Lane(), "ledger": _Lane()}
         self._delivered = storage.ledger.last
@@ -258,6 +260,7 @@ class Replica:
             self.repair.want_segment(damage.segment)
             return
         self.is_attached = True
+        self._tend_blobs(())
 
     # -- inputs
     def take(self, message: Message | Exchange) -> None:
@@ -285,7 +288,7 @@ class Replica:
                 received_mono_ns=self.clocks.mono_ns(),
             )
         elif isinstance(message, FetchSegment | FetchBlob):
-            self._later("ledger", lambda: self.repair.read(message), self._outbox.append)
+            self._later("ledger", lambda: self.repair.read(message), self._answer)
         else:
             self._collect(message)
 
@@ -357,13 +360,16 @@ class Replica:
         self._snapshot_index = max(self._snapshot_index, index)
         self._plan_recycling()
         held, self._blobs_before = self._blobs_before, []
-        self._later("ledger", lambda: self._erase_unreferenced(held), _nothing)
+        self._tend_blobs(held)
 
-    def _erase_unreferenced(self, held: Sequence[bytes]) -> None:
-        snapshot = self.storage.snapshots.latest()
-        if snapshot is not None and held:
-            live = snapshot.live_blobs()
-            self.storage.blobs.erase(digest for digest in held if digest not in live)
+    def _tend_blobs(self, held: Sequence[bytes]) -> None:
+        """Erase what no snapshot needs of `held`, and fetch what the newest one lacks here."""
+
+        def want(lacking: Sequence[bytes]) -> None:
+            for digest in lacking:
+                self.repair.want_blob(digest)
+
+        self._later("ledger", lambda: self.supply.tend_blobs(held), want)
 
     def close(self) -> None:
         """Close the files; everything acknowledged is durable."""
@@ -409,8 +415,8 @@ class Replica:
         self._lanes[job.lane].busy = False
         job.finish(result)
 
-    def _send(self, messages: Sequence[Message | Exchange]) -> None:
-        self._outbox.extend(messages)
+    def _answer(self, part: Exchange) -> None:
+        self._outbox.append(part)
 
     def _later(self, lane: str, run: Callable[[], Any], finish: Callable[[Any], None]) -> None:
         self._lanes[lane].queue.append(Job(lane, run, finish))
@@ -479,10 +485,12 @@ class Replica:
         self._later("ledger", lambda: self._append(batch), lambda _: self._appended(batch))
 
     def _append(self, batch: list[Entry]) -> None:
+        # Blobs come second: one that is in the packs is of an entry that any snapshot begun from
+        # now on holds, so what such a snapshot does not refer to may be erased.
+        self.storage.ledger.append(batch)
         blobs = [blob for entry in batch for blob in entry.blobs if blob]
         if blobs:
             self.storage.blobs.put(blobs)
-        self.storage.ledger.append(batch)
 
     def _appended(self, batch: list[Entry]) -> None:
         self._recording = False
@@ -539,60 +547,42 @@ class Replica:
         if want.peer in self._serving:
             return
         if isinstance(want, WantChunk):
-            self._serve_chunk(want.peer, want.number)
+            self._serve_chunk(want.peer, want.snapshot_index, want.number)
         elif self._lags(want.index):
-            self._serve_chunk(want.peer, 0)
+            self._serve_chunk(want.peer, self._snapshot_index, 0)
         else:
             self._serving.add(want.peer)
-            first, limit = want.index, self.settings.serve_bytes
+            first, last, limit = want.index, self._recorded, self.settings.serve_bytes
             self._later(
                 "ledger",
-                lambda: self._read_with_blobs(first, limit),
+                lambda: self.supply.entries(first, last, limit),
                 lambda entries: self._served(want.peer, entries),
             )
 
     def _lags(self, index: int) -> bool:
-        if not self._snapshot_index:
+        if self._snapshot_index <= index:
+            # None, or one that brings the member no further than it is.
             return False
         history_from = self.storage.ledger.first
         return index < history_from or self._recorded - index > self.settings.snapshot_lag
 
-    def _read_with_blobs(self, first: int, limit: int) -> list[Entry] | None:
-        entries = self.storage.ledger.read(first, self._recorded, limit)
-        whole = []
-        for entry in entries:
-            complete = self.repair.with_blobs(entry)
-            if complete is None:
-                break
-            whole.append(complete)
-        return whole
-
-    def _served(self, peer: int, entries: list[Entry] | None) -> None:
+    def _served(self, peer: int, entries: list[Entry]) -> None:
         self._serving.discard(peer)
         if entries:
             self.core.supply(peer, entries)
 
-    def _serve_chunk(self, peer: int, number: int) -> None:
+    def _serve_chunk(self, peer: int, index: int, number: int) -> None:
         self._serving.add(peer)
 
-        def run() -> tuple[int, int, int, int, bytes] | None:
-            snapshot = self.storage.snapshots.latest()
-            if snapshot is None or number > snapshot.chunk_count:
-                return None
-            try:
-                data = snapshot.manifest if number == 0 else snapshot.chunk(number)
-            except SnapshotDamaged as damage:
-                # The store passes over it from now on; the next question begins another.
-                self.storage.notes.append(str(damage))
-                return None
-            return snapshot.index, snapshot.term, number, snapshot.chunk_count + 1, data
-
-        def finish(result: tuple[int, int, int, int, bytes] | None) -> None:
+        def finish(chunk: Chunk | None) -> None:
             self._serving.discard(peer)
-            if result is not None:
-                self.core.supply_snapshot(peer, *result)
+            if chunk is None:
+                # The only one was damaged; another is written as if there had never been any.
+                self._snapshot_index = 0
+            else:
+                self.core.supply_snapshot(peer, *chunk)
 
-        self._later("ledger", run, finish)
+        self._later("ledger", lambda: self.supply.chunk(index, number), finish)
 
     # -- being late
     def _write_chunk(self, chunk: SnapshotChunk) -> None:
@@ -645,6 +635,7 @@ class Replica:
         self._snapshot_index = snapshot.index
         self._machine.restored(loaded)
         self.core.installed(snapshot.index, snapshot.term, Membership.decode(snapshot.membership))
+        self._tend_blobs(())
 
 
 def _nothing(_: Any) -> None:

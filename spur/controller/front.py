@@ -112,12 +112,14 @@ class Front:
         try:
             request = decode_request(call.request)
         except UnreadableRequest as error:
-            respond(self._refused(call, Rejection("invalid-value", str(error))))
+            respond(self._reply_now(call, Refused("invalid-value", str(error))))
             return
         asked = _Asked(call, actor, respond, request)
         row = COMMANDS[type(request)]
         if row.local:
-            respond(self._query(asked, self._log.describe()))
+            # It rests on this replica alone, not on entries that may never be committed.
+            reply = self._query(asked, self._log.describe())
+            respond(msgspec.structs.replace(reply, index=self.commit))
         elif row.reads:
             self._queries.append(asked)
         elif not self._leads:
@@ -133,15 +135,19 @@ class Front:
     def _execute(self, asked: _Asked) -> None:
         """Judge one part of a request and propose what it comes to."""
         call, state = asked.call, self.state
+        command = COMMANDS[type(asked.request)]
         principal = principal_of(asked.actor)
         digest = hashlib.sha256(call.request).digest()
-        known = lookup(state, principal, call.request_id, digest, call.since)
-        if isinstance(known, StoredAnswer):
-            self._confirm(asked, Answered(known.answer))
-            return
-        if isinstance(known, Rejection):
-            self._confirm(asked, known)
-            return
+        # What carries a number of its own, or comes from the cluster itself, is not remembered.
+        request_id = call.request_id if command.remembered else b""
+        if request_id:
+            known = lookup(state, principal, request_id, digest, call.since)
+            if isinstance(known, StoredAnswer):
+                self._confirm(asked, Answered(known.answer))
+                return
+            if known is not None:
+                self._confirm(asked, known)
+                return
         try:
             now_ns = self._stamp(asked.request)
         except ClockStep as step:
@@ -151,7 +157,7 @@ class Front:
             self._waiting.append(asked)
             self._is_ready = False
             return
-        part = next_part(state, principal, call.request_id)
+        part = next_part(state, principal, request_id)
         refs, blobs = blobs_of(asked.request, self._noise) if part == 1 else ((), ())
         context = Context(
             now_ns=now_ns,
@@ -172,14 +178,14 @@ class Front:
             return
         mark = RequestMark(
             principal=principal,
-            id=call.request_id,
+            id=request_id,
             since=call.since,
             hash=digest,
             answer=b"" if decision.more else answer,
             part=part,
             parts=0 if decision.more else part,
         )
-        refused = self._append(decision, mark, context, COMMANDS[type(asked.request)].name, blobs)
+        refused = self._append(decision, mark, context, command.name, blobs)
         if refused is not None:
             self._confirm(asked, refused)
         elif decision.more:
@@ -242,8 +248,13 @@ class Front:
 
     # -- answers
     def _reply(self, call: Call, outcome: Answered | Refused) -> Reply:
+        """Return a reply that rests on the state as it is; it waits until that is committed."""
         state = self.state
         return Reply(call.number, state.cluster[1].incarnation, state.index, outcome)
+
+    def _reply_now(self, call: Call, outcome: Refused) -> Reply:
+        """Return a reply that rests on no entry, so that it may leave at once."""
+        return Reply(call.number, self.state.cluster[1].incarnation, self.commit, outcome)
 
     def _refused(self, call: Call, rejection: Rejection) -> Reply:
         return self._reply(call, Refused(rejection.code, rejection.text, rejection.hint))
@@ -251,12 +262,12 @@ class Front:
     def _not_here(self, call: Call) -> Reply:
         leader = self._address_of(self._log.leader)
         text = f"the leader is {leader}" if leader else "no leader is known"
-        return self._reply(
+        return self._reply_now(
             call, Refused("not-leader", f"this controller does not lead; {text}", "", leader)
         )
 
     def _ask_again(self, call: Call, why: str) -> Reply:
-        return self._reply(call, Refused("ask-again", f"{why}; ask with the same request id"))
+        return self._reply_now(call, Refused("ask-again", f"{why}; ask with the same request id"))
 
     def _answer_at(self, index: int, respond: Respond, reply: Reply) -> None:
         if index <= self.commit:
@@ -430,7 +441,7 @@ class Front:
         for waiting in answers.values():
             for respond, reply in waiting:
                 outcome = Refused("ask-again", "leadership was lost; ask with the same request id")
-                respond(msgspec.structs.replace(reply, outcome=outcome))
+                respond(msgspec.structs.replace(reply, index=self.commit, outcome=outcome))
         for asked in (*self._waiting, *self._parts):
             asked.respond(self._not_here(asked.call))
         self._waiting.clear()

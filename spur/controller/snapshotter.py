@@ -14,9 +14,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 
 from spur.consensus.disk import Disk, OsDisk
+from spur.consensus.faults import SnapshotDamaged
 from spur.consensus.genesis import Genesis, load_genesis
 from spur.consensus.ledger import Ledger
 from spur.consensus.snapshots import LIVE_BLOBS, Manifest, SnapshotStore
@@ -51,9 +53,10 @@ class Snapshotter:
         self._state = self._first_state()
 
     def _first_state(self) -> State:
-        snapshot = self._store.latest()
-        if snapshot is not None:
-            return load(snapshot.chunks())
+        for snapshot in self._store.newest_first():
+            # A damaged one is passed over: the older one or the ledger takes its place.
+            with suppress(SnapshotDamaged):
+                return load(snapshot.chunks())
         genesis = self._genesis
         return new_state(
             genesis.encoded, cluster_id=genesis.cluster_id, incarnation=genesis.incarnation

@@ -1,0 +1,92 @@
+"""What late members are given, and what of the packs has to be erased or fetched: blocking reads.
+
+All of it runs in the ledger lane. Damage that is met is no error here: a segment is noted by the
+ledger and fetched from peers, a damaged snapshot is passed over from then on.
+
+Source: LOG-CONTRACT 2.2, 5.4, 5.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from spur.consensus.blobs import BlobState, BlobStore
+from spur.consensus.faults import LedgerDamaged, SnapshotDamaged
+from spur.consensus.ledger import Ledger
+from spur.consensus.repair import Repair
+from spur.consensus.snapshots import Snapshot, SnapshotStore
+from spur.events.envelope import Entry
+
+__all__ = ["Chunk", "Supply"]
+
+Chunk = tuple[int, int, int, int, bytes]
+"""Index and term of the snapshot, number of the chunk, their count, the bytes."""
+
+
+class _Stores(Protocol):
+    @property
+    def ledger(self) -> Ledger: ...
+
+    @property
+    def blobs(self) -> BlobStore: ...
+
+    @property
+    def snapshots(self) -> SnapshotStore: ...
+
+
+class Supply:
+    """Reads what peers lack."""
+
+    def __init__(self, stores: _Stores, repair: Repair) -> None:
+        self._stores = stores
+        self._repair = repair
+
+    def entries(self, first: int, last: int, bytes_max: int) -> list[Entry]:
+        """Return committed entries with their blobs, as many as are whole here."""
+        try:
+            found = self._stores.ledger.read(first, last, bytes_max)
+        except LedgerDamaged:
+            return []
+        # All are looked at, so that everything that is missing is asked for at once.
+        complete = [self._repair.with_blobs(entry) for entry in found]
+        whole = []
+        for entry in complete:
+            if entry is None:
+                break
+            whole.append(entry)
+        return whole
+
+    def chunk(self, index: int, number: int) -> Chunk | None:
+        """Return a chunk of the snapshot at `index`; None without any snapshot.
+
+        Where that one is gone, or damaged, it is the manifest of the newest one: chunk 0.
+        """
+        snapshots = list(self._stores.snapshots.newest_first())
+        for snapshot in snapshots:
+            if snapshot.index == index and 0 < number <= snapshot.chunk_count:
+                try:
+                    return _chunk(snapshot, number, snapshot.chunk(number))
+                except SnapshotDamaged:
+                    snapshots.remove(snapshot)
+                    break
+        return _chunk(snapshots[0], 0, snapshots[0].manifest) if snapshots else None
+
+    def tend_blobs(self, held: Sequence[bytes]) -> list[bytes]:
+        """Erase those of `held` that the newest snapshot does not refer to.
+
+        Returns the digests that it refers to and that are missing here.
+        """
+        blobs = self._stores.blobs
+        for snapshot in self._stores.snapshots.newest_first():
+            try:
+                live = snapshot.live_blobs()
+            except SnapshotDamaged:
+                return []
+            blobs.erase(digest for digest in held if digest not in live)
+            return [each for each in sorted(live) if blobs.state(each) is BlobState.MISSING]
+        return []
+
+
+def _chunk(snapshot: Snapshot, number: int, data: bytes) -> Chunk:
+    return snapshot.index, snapshot.term, number, snapshot.chunk_count + 1, data
