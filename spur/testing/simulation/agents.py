@@ -1,71 +1,137 @@
 """Simulated agents: they launch each attempt once, and report its end until they are heard.
 
-An agent outlives the controllers' failovers; it is the judge of "never twice": the same run
-launched by two attempts that both ran is a violation, whoever asked for it.
+An agent outlives the controllers' failovers and is the judge of what really ran: the same run
+launched by two attempts that both lived is a violation, and so is a run recorded as ended while its
+process lives here.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 
 from spur.projections.dispatch import KillRun, LaunchRun
 from spur.projections.react import Effect
-from spur.testing.simulation.callers import Caller, Outcome
-from spur.testing.simulation.checks import Violation
+from spur.testing.simulation.callers import FOR_EVER, Caller, Callers, Outcome, agent
+from spur.testing.simulation.member import Violation
 from spur.testing.simulation.world import World
 from spur.values.ids import JobId, NodeName
 from spur.values.states import NodeShareState
+from spur.wire.calls import Refused
 from spur.wire.declare import Answer
+from spur.wire.nodes import RegisterNode
 from spur.wire.runs import ReportAnswered, ReportRun
 
 __all__ = ["Agent"]
+
+Name = tuple[JobId, int, int]
+"""Job, run, attempt."""
 
 
 class Agent:
     """The agent of one node."""
 
-    def __init__(self, world: World, caller: Caller, node: NodeName) -> None:
+    def __init__(self, world: World, callers: Callers, node: NodeName) -> None:
         self.node = node
+        self.alive: set[Name] = set()
+        """What has a process here."""
         self.ran: dict[tuple[JobId, int], int] = {}
-        """Attempt by (job, run) of everything that ran here."""
+        """Attempt by (job, run) of everything that ever had one."""
+        self.is_there = False
+        """It has registered."""
+        self.is_silent = False
+        """Nothing comes through to it or from it."""
+        self.silent_since_s = 0.0
         self._world = world
-        self._caller = caller
+        self._callers = callers
+        self._caller: Caller
+        self._boot_id = world.rng.randbytes(16)
         self._outbox = world.rng.randbytes(16)
         self._number = 0
         self._queue: deque[ReportRun] = deque()
-        self._ended: set[tuple[JobId, int, int]] = set()
-        self._voided: set[tuple[JobId, int, int]] = set()
+        self._ended: set[Name] = set()
+        self._voided: set[Name] = set()
 
+    @property
+    def unheard(self) -> int:
+        """How many reports nobody has answered yet."""
+        return len(self._queue)
+
+    def register(self, host_id: int, done: Callable[[], None]) -> None:
+        """Take the host's identity and say that the node is there."""
+        self._caller = self._callers.caller(agent(host_id))
+        self.is_there = True
+        self._say_it_is_there(done)
+
+    def _say_it_is_there(self, done: Callable[[], None]) -> None:
+        request = RegisterNode(self.node, self._boot_id, 2, 4096, "", 0)
+
+        def registered(outcome: Outcome) -> None:
+            if isinstance(outcome, Refused) and outcome.code == "outcome-unknown":
+                self._say_it_is_there(done)
+            elif isinstance(outcome, Answer):
+                done()
+            else:
+                raise Violation(f"node {self.node} was refused: {outcome}")
+
+        self._caller.ask(request, registered, patience_s=FOR_EVER)
+
+    def fall_silent(self, seconds: float) -> None:
+        """Be cut off for a while; what runs goes on, and what has ended is reported later."""
+        if self.is_there and not self.is_silent:
+            self.is_silent, self.silent_since_s = True, self._world.now_s
+            self._world.after(seconds, self._come_back)
+
+    def _come_back(self) -> None:
+        self.is_silent = False
+        self._say_it_is_there(lambda: None)
+
+    # -- what it is told
     def perform(self, effect: Effect) -> None:
         """Take an effect addressed to this node; each may come several times."""
         if isinstance(effect, LaunchRun):
-            self._launch(effect.job_id, effect.run, effect.attempt)
+            self._launch((effect.job_id, effect.run, effect.attempt))
         elif isinstance(effect, KillRun):
-            self._kill(effect.job_id, effect.run, effect.attempt)
+            self._kill((effect.job_id, effect.run, effect.attempt))
 
-    def _launch(self, job_id: JobId, run: int, attempt: int) -> None:
-        name = (job_id, run, attempt)
+    def _launch(self, name: Name) -> None:
+        job_id, run, attempt = name
         if name in self._voided or self.ran.get((job_id, run)) == attempt:
             return
         if (job_id, run) in self.ran:
             raise Violation(f"run {run} of job {job_id} was launched twice on {self.node}")
+        rng = self._world.rng
+        if rng.random() < 0.1:
+            self._void(name)
+            return
+        self._world.tell(self.node, "launches", name)
         self.ran[job_id, run] = attempt
-        self._world.after(self._world.rng.random() * 2.0, self._end, name, 0)
+        self.alive.add(name)
+        if rng.random() < 0.5:
+            self._report(name, NodeShareState.LAUNCHED, 0)
+        self._world.after(rng.random() * 2.0, self._end, name, 0)
 
-    def _kill(self, job_id: JobId, run: int, attempt: int) -> None:
-        name = (job_id, run, attempt)
+    def _kill(self, name: Name) -> None:
+        job_id, run, attempt = name
         if self.ran.get((job_id, run)) == attempt:
             self._world.after(0.01, self._end, name, 15)
         elif name not in self._voided:
-            self._voided.add(name)
-            self._report(name, NodeShareState.VOID, 0)
+            self._void(name)
 
-    def _end(self, name: tuple[JobId, int, int], signal: int) -> None:
+    def _void(self, name: Name) -> None:
+        """Never launch this attempt, and say so."""
+        self._voided.add(name)
+        self._report(name, NodeShareState.VOID, 0)
+
+    def _end(self, name: Name, signal: int) -> None:
         if name not in self._ended:
+            self._world.tell(self.node, "has seen the end of", name)
             self._ended.add(name)
+            self.alive.discard(name)
             self._report(name, NodeShareState.ENDED, signal)
 
-    def _report(self, name: tuple[JobId, int, int], state: NodeShareState, signal: int) -> None:
+    # -- what it reports
+    def _report(self, name: Name, state: NodeShareState, signal: int) -> None:
         self._number += 1
         job_id, run, attempt = name
         self._queue.append(
@@ -87,16 +153,19 @@ class Agent:
             self._send()
 
     def _send(self) -> None:
-        self._caller.ask(self._queue[0], self._answered, patience_s=30.0)
+        if self.is_silent:
+            self._world.after(0.5, self._send)
+        else:
+            self._caller.ask(self._queue[0], self._answered, patience_s=10.0)
 
     def _answered(self, outcome: Outcome) -> None:
-        if outcome is None:
+        if outcome is None or self.is_silent:
+            # Not heard: the same report again, which its number makes harmless.
             self._send()
             return
-        if isinstance(outcome, Answer) and not isinstance(outcome, ReportAnswered):
+        if not isinstance(outcome, ReportAnswered):
             raise Violation(f"a report was answered with {outcome}")
-        if not isinstance(outcome, Answer):
-            raise Violation(f"a report was refused: {outcome}")
+        self._world.counts[f"report {outcome.outcome}"] += 1
         self._queue.popleft()
         if self._queue:
             self._send()

@@ -16,23 +16,30 @@ from spur.wire.calls import Answered, Call, Refused, Reply
 from spur.wire.declare import Answer, Request
 from spur.wire.registry import decode_answer, encode_request
 
-__all__ = ["ADMINISTRATOR", "SCHEDULER", "Caller", "Outcome", "user"]
+__all__ = ["ADMINISTRATOR", "CLUSTER", "FOR_EVER", "Caller", "Callers", "Outcome", "agent", "user"]
 
 ADMINISTRATOR = Actor(uid=0, gid=0, host_id=0, host_role="controller", via="socket")
-SCHEDULER = Actor(uid=0, gid=0, host_id=0, host_role="cluster", via="scheduler")
+CLUSTER = Actor(uid=0, gid=0, host_id=0, host_role="cluster", via="scheduler")
 
 RETRY_S = 1.5
 """How long a caller waits for an answer before it asks another member."""
 
-AGAIN_CODES = frozenset({"not-leader", "ask-again", "busy", "clock-step"})
+FOR_EVER = float("inf")
+
+AGAIN_CODES = frozenset({"not-leader", "ask-again", "busy", "clock-step", "disk-low"})
 
 Outcome = Answer | Refused | None
 """An answer, a judged no, or None: the caller gave up without knowing."""
 
 
 def user(uid: int) -> Actor:
-    """Return an ordinary user on a login host."""
+    """Return an ordinary user on a controller's host."""
     return Actor(uid=uid, gid=uid, host_id=0, host_role="controller", via="socket")
+
+
+def agent(host_id: int) -> Actor:
+    """Return the agent of a compute host."""
+    return Actor(uid=0, gid=0, host_id=host_id, host_role="compute", via="agent")
 
 
 @dataclass
@@ -46,30 +53,38 @@ class _Ask:
     is_over: bool = False
 
 
+class Callers:
+    """Makes callers, who share what they know of the members."""
+
+    def __init__(self, world: World, members: Sequence[SimMember]) -> None:
+        self.world = world
+        self.members = members
+        self.on_clock_step: Callable[[], None] = _nobody_looks
+        """Called when the cluster waits for a person to accept its clock."""
+
+    def caller(self, actor: Actor) -> Caller:
+        """Return a new caller."""
+        return Caller(self, actor)
+
+
 class Caller:
     """One caller; it may have several requests under way."""
 
-    def __init__(self, world: World, members: Sequence[SimMember], actor: Actor) -> None:
+    def __init__(self, callers: Callers, actor: Actor) -> None:
         self.actor = actor
-        self.incarnation = 0
         self.index = 0
         """The highest index that this caller has seen."""
-        self.on_clock_step: Callable[[], None] = lambda: None
-        """Called when the cluster waits for a person to accept its clock."""
-        self._world = world
-        self._members = members
+        self._callers = callers
+        self._world = callers.world
+        self._members = callers.members
         self._favourite = 0
 
     def ask(self, request: Request, done: Callable[[Outcome], None], *, patience_s: float) -> bytes:
         """Ask until an answer came or patience ends; return the request's id."""
-        request_id = self._world.rng.randbytes(16)
-        ask = _Ask(
-            request_id,
-            self.index,
-            encode_request(request),
-            done,
-            self._world.now_s + patience_s,
-        )
+        world = self._world
+        request_id = world.rng.randbytes(16)
+        ask = _Ask(request_id, self.index, encode_request(request), done, world.now_s + patience_s)
+        world.tell("caller", "asks", request_id.hex()[:8], request)
         self._try(ask)
         return request_id
 
@@ -81,12 +96,12 @@ class Caller:
             self._finish(ask, None)
             return
         ask.tries += 1
+        number = ask.tries
         if self._favourite == 0 or world.rng.random() < 0.2:
             member = world.rng.choice(self._members)
         else:
             member = self._members[self._favourite - 1]
-        call = Call(ask.tries, ask.request_id, ask.since, 0, self.index, None, ask.payload)
-        number = ask.tries
+        call = Call(number, ask.request_id, ask.since, 0, self.index, None, ask.payload)
 
         def respond(reply: Reply) -> None:
             world.after(0.001 + world.rng.random() * 0.02, self._hear, ask, number, reply)
@@ -104,19 +119,35 @@ class Caller:
             return
         outcome = reply.outcome
         if (isinstance(outcome, Refused) and outcome.code in AGAIN_CODES) or reply.warning:
-            leader = outcome.leader if isinstance(outcome, Refused) else ""
-            self._favourite = int(leader or 0)
-            if isinstance(outcome, Refused) and outcome.code == "clock-step":
-                self.on_clock_step()
-            if number == ask.tries:
-                self._world.after(0.05 + 0.2 * self._world.rng.random(), self._silent, ask, number)
+            self._hear_again(ask, number, outcome)
             return
         self.index = max(self.index, reply.index)
         if isinstance(outcome, Answered):
             self._finish(ask, decode_answer(outcome.answer))
         else:
+            self._world.counts[f"refused: {outcome.code}"] += 1
             self._finish(ask, outcome)
+
+    def _hear_again(self, ask: _Ask, number: int, outcome: Answered | Refused) -> None:
+        """Ask again a little later, the leader if it was named."""
+        world = self._world
+        self._favourite = 0
+        if isinstance(outcome, Refused):
+            world.counts[f"told: {outcome.code}"] += 1
+            self._favourite = int(outcome.leader or 0)
+            if outcome.code == "clock-step":
+                self._callers.on_clock_step()
+        else:
+            world.counts["told the state without a quorum"] += 1
+        if number == ask.tries:
+            world.after(0.05 + 0.2 * world.rng.random(), self._silent, ask, number)
 
     def _finish(self, ask: _Ask, outcome: Outcome) -> None:
         ask.is_over = True
+        heard = outcome if isinstance(outcome, Refused) else type(outcome).__name__
+        self._world.tell("caller", "heard of", ask.request_id.hex()[:8], heard)
         ask.done(outcome)
+
+
+def _nobody_looks() -> None:
+    """Let the alarm ring."""

@@ -1,61 +1,53 @@
-"""What the clients of a run do, and what they saw.
+"""All who use the simulated cluster.
 
-registers    held jobs whose priority is written and read: a linearizable register each
-submitters   jobs under unique names; an answered one exists once, any other at most once
+registers    write and read priorities: linearizable registers
+people       submit and change jobs; an answered one exists once, any other at most once
 scheduler    places what waits, on a view that may be old
+watchman     tells the cluster which nodes are silent
 agents       run what is launched and report it
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 
-from spur.events.envelope import Actor
 from spur.projections.react import Effect
 from spur.testing.simulation.agents import Agent
 from spur.testing.simulation.callers import (
     ADMINISTRATOR,
-    SCHEDULER,
+    CLUSTER,
+    FOR_EVER,
     Caller,
+    Callers,
     Outcome,
-    user,
 )
-from spur.testing.simulation.checks import Checks, Violation
-from spur.testing.simulation.linearizability import UNKNOWN, Operation, is_linearizable
-from spur.testing.simulation.member import SimMember
+from spur.testing.simulation.checks import Checks
+from spur.testing.simulation.jobs import MAIN, People, submission
+from spur.testing.simulation.member import NOON_NS, SimMember, Violation
+from spur.testing.simulation.plan import Plan
+from spur.testing.simulation.registers import FIRST_VALUE, Registers
 from spur.testing.simulation.world import World
 from spur.values.config import ConfigFile
 from spur.values.configfile import CONFIG_FILE
-from spur.values.ids import JobId, NodeName, PartitionName
-from spur.values.jobspec import JobSpec, ResourceAsk, Sharing
+from spur.values.ids import JobId, NodeName
 from spur.values.states import Hold, JobState
-from spur.values.tres import NodeShare, Per
+from spur.values.tres import NodeShare
 from spur.wire.calls import Refused
-from spur.wire.cluster import AcceptClock, Reconfigure
-from spur.wire.declare import Answer, Attachment, Request
-from spur.wire.jobs import (
-    CancelJob,
-    JobAccepted,
-    JobChanges,
-    JobFilter,
-    JobPage,
-    JobView,
-    QueryJobs,
-    SubmitJob,
-    UpdateJob,
-    decode_job_view,
-)
+from spur.wire.cluster import AcceptClock, AddHost, HostAdded, Reconfigure
+from spur.wire.declare import Answer, Request
+from spur.wire.jobs import JobAccepted, JobFilter, JobPage, JobView, QueryJobs, decode_job_view
+from spur.wire.nodes import MarkNodeLost
 from spur.wire.runs import PlaceJobs, Placement
 
 __all__ = ["Load"]
 
 NODES = (NodeName("n1"), NodeName("n2"))
-MAIN = PartitionName("main")
 
 CONFIG = """
 [cluster]
 name = "simulated"
-min_job_age_s = 86400
+min_job_age_s = {job_age_s}
+requeue_policy = "{requeue_policy}"
 
 [[nodes]]
 names = "n[1-2]"
@@ -69,87 +61,94 @@ default = true
 """
 
 REGISTERS = 2
-SUBMITTERS = 2
 WRITERS = 4
+SUBMITTERS = 2
 PATIENCE_S = 6.0
-UID = 1000
-FIRST = JobId(0)
-"""A query's slice begins above this id."""
-
-
-def _spec(name: str) -> JobSpec:
-    """Return a job of one CPU."""
-    ask = ResourceAsk(
-        nodes_min=1,
-        nodes_max=0,
-        tasks=1,
-        tasks_per_node=0,
-        cpus_per_task=1,
-        memory_mib=64,
-        memory_per=Per.NODE,
-        gres=(),
-        features="",
-        nodes_required="",
-        nodes_excluded="",
-        sharing=Sharing.PARTITION,
-        licenses="",
-        reservation="",
-    )
-    return JobSpec(
-        name=name,
-        partitions=(MAIN,),
-        account="",
-        qos="",
-        ask=ask,
-        time_limit_s=3600,
-        begin_ns=0,
-        nice=0,
-        requeue=True,
-        batch=True,
-    )
-
-
-def _submission(name: str, *, hold: bool, priority: int | None) -> SubmitJob:
-    """Return a batch job's submission."""
-    return SubmitJob(
-        spec=_spec(name),
-        tasks=None,
-        throttle=0,
-        hold=hold,
-        priority=priority,
-        attachments=(Attachment("script", b"#!/bin/sh\ntrue\n"),),
-    )
-
-
-def _register(state: Hashable, action: Hashable) -> tuple[Hashable, Hashable]:
-    """What a register does: an int is written, None reads."""
-    return (state, state) if action is None else (action, "written")
+SILENCE_S = 1.5
+"""A node that is silent for longer is given up."""
 
 
 class Load:
     """All clients of one run."""
 
-    def __init__(self, world: World, members: Sequence[SimMember], checks: Checks) -> None:
-        self.world = world
-        self.members = members
-        self.checks = checks
-        self.history: list[Operation] = []
-        self.acknowledged: dict[str, bytes] = {}
-        """Request id by name of every submission that was answered."""
-        self.submitted: set[str] = set()
-        self.is_stopped = False
-        self.asked = 0
-        self.answered = 0
-        self._registers: list[JobId] = []
-        self._agents = {node: Agent(world, self._caller(ADMINISTRATOR), node) for node in NODES}
-        self._value = 0
-        self._name = 0
+    def __init__(
+        self, world: World, members: Sequence[SimMember], checks: Checks, plan: Plan
+    ) -> None:
+        self._world = world
+        self._members = members
+        self._plan = plan
+        callers = self._callers = Callers(world, members)
+        callers.on_clock_step = self._accept_clock
+        self.agents = [Agent(world, callers, node) for node in NODES]
+        self.registers = Registers(world, callers, plan.haste)
+        self.people = People(world, callers, checks, plan.haste)
+        self._register_ids: list[JobId] = []
+        self._is_stopped = False
         self._person_is_busy = False
 
-    def _caller(self, actor: Actor) -> Caller:
-        caller = Caller(self.world, self.members, actor)
-        caller.on_clock_step = self._accept_clock
-        return caller
+    # -- beginning
+    def start(self) -> None:
+        """Configure the cluster, its hosts and registers, then let everybody begin."""
+        text = CONFIG.format(
+            job_age_s=self._plan.job_age_s, requeue_policy=self._plan.requeue_policy
+        )
+        admin = self._callers.caller(ADMINISTRATOR)
+        request = Reconfigure((ConfigFile(CONFIG_FILE, text),))
+        self._insist(admin, lambda: request, lambda _: self._add_hosts(admin, list(self.agents)))
+
+    def _insist(
+        self, caller: Caller, make: Callable[[], Request], done: Callable[[Answer], None]
+    ) -> None:
+        """Ask until it is answered; what is forgotten is asked anew, which must do no harm."""
+
+        def heard(outcome: Outcome) -> None:
+            if isinstance(outcome, Answer):
+                done(outcome)
+            elif isinstance(outcome, Refused) and outcome.code == "outcome-unknown":
+                self._insist(caller, make, done)
+            else:
+                raise Violation(f"setting up was refused: {outcome}")
+
+        caller.ask(make(), heard, patience_s=FOR_EVER)
+
+    def _add_hosts(self, admin: Caller, agents: list[Agent]) -> None:
+        if not agents:
+            self._make_register(admin, 0)
+            return
+        agent = agents.pop()
+
+        def added(answer: Answer) -> None:
+            if isinstance(answer, HostAdded):
+                agent.register(answer.host_id, lambda: self._add_hosts(admin, agents))
+
+        self._insist(admin, lambda: AddHost(agent.node, "compute"), added)
+
+    def _make_register(self, admin: Caller, tries: int) -> None:
+        names = iter(range(tries, 1 << 30))
+
+        def make() -> Request:
+            return submission(f"register-{next(names)}", hold=True, priority=FIRST_VALUE)
+
+        def made(answer: Answer) -> None:
+            if isinstance(answer, JobAccepted):
+                self._register_ids.append(answer.job_id)
+            if len(self._register_ids) < REGISTERS:
+                self._make_register(admin, next(names))
+            else:
+                self._begin()
+
+        self._insist(admin, make, made)
+
+    def _begin(self) -> None:
+        self._world.tell("load", "begins")
+        self.registers.start(self._register_ids, WRITERS)
+        self.people.start(SUBMITTERS)
+        self._world.after(0.5, self._schedule, self._callers.caller(CLUSTER))
+        self._world.after(1.0, self._watch, self._callers.caller(CLUSTER))
+
+    def stop(self) -> None:
+        """Let nobody begin anything new; agents go on."""
+        self._is_stopped = self.registers.is_stopped = self.people.is_stopped = True
 
     def _accept_clock(self) -> None:
         """A person looks at the alarm and vouches for the clock, one at a time."""
@@ -160,174 +159,100 @@ class Load:
         def done(outcome: Outcome) -> None:
             self._person_is_busy = False
 
-        person = Caller(self.world, self.members, ADMINISTRATOR)
-        person.ask(AcceptClock(), done, patience_s=PATIENCE_S)
+        self._callers.caller(ADMINISTRATOR).ask(AcceptClock(), done, patience_s=PATIENCE_S)
 
-    def performed(self, effect: Effect) -> None:
-        """Let the agents do what a leader tells them."""
-        agent = self._agents.get(getattr(effect, "node", NodeName("")))
+    # -- the leader's shell
+    def performed(self, member: SimMember, effect: Effect) -> None:
+        """Carry an effect to its agent: as long as the leader lives, and leads, it tries."""
+        node = getattr(effect, "node", "")
+        agent = next((agent for agent in self.agents if agent.node == node), None)
         if agent is not None:
-            self.world.after(0.001 + 0.02 * self.world.rng.random(), agent.perform, effect)
+            term = member.replica.core.term
+            self._carry(member, member.starts, term, agent, effect)
 
-    def start(self) -> None:
-        """Configure the cluster, make the registers, then let everybody begin."""
-        admin = self._caller(ADMINISTRATOR)
+    def _carry(
+        self, member: SimMember, start: int, term: int, agent: Agent, effect: Effect
+    ) -> None:
+        rng = self._world.rng
+        late = rng.random() < 0.05
+        delay_s = rng.random() * (1.0 if late else 0.02)
+        self._world.after(delay_s, self._arrive, member, start, term, agent, effect)
 
-        def configured(outcome: Outcome) -> None:
-            self._must(outcome, "the configuration")
-            self._make_register(admin)
+    def _arrive(
+        self, member: SimMember, start: int, term: int, agent: Agent, effect: Effect
+    ) -> None:
+        if not member.is_up or member.starts != start:
+            self._world.counts["effects lost with their leader"] += 1
+        elif not agent.is_silent:
+            agent.perform(effect)
+        elif member.replica.core.is_leader and member.replica.core.term == term:
+            self._world.after(0.5, self._arrive, member, start, term, agent, effect)
 
-        admin.ask(Reconfigure((ConfigFile(CONFIG_FILE, CONFIG),)), configured, patience_s=UNKNOWN)
-
-    def _make_register(self, admin: Caller) -> None:
-        name = f"register-{len(self._registers)}"
-
-        def made(outcome: Outcome) -> None:
-            self._must(outcome, name)
-            assert isinstance(outcome, JobAccepted)
-            self._registers.append(outcome.job_id)
-            if len(self._registers) < REGISTERS:
-                self._make_register(admin)
-            else:
-                self._begin()
-
-        admin.ask(_submission(name, hold=True, priority=1), made, patience_s=UNKNOWN)
-
-    def _begin(self) -> None:
-        for _ in range(WRITERS):
-            self.world.after(
-                self.world.rng.random(), self._use_register, self._caller(ADMINISTRATOR)
-            )
-        for _ in range(SUBMITTERS):
-            self.world.after(self.world.rng.random(), self._submit, self._caller(user(UID)))
-        self.world.after(0.5, self._schedule, self._caller(SCHEDULER))
-
-    def _must(self, outcome: Outcome, what: str) -> None:
-        if not isinstance(outcome, Answer):
-            raise Violation(f"{what} was not accepted: {outcome}")
-
-    # -- registers
-    def _use_register(self, caller: Caller) -> None:
-        if self.is_stopped:
+    # -- watchman
+    def _watch(self, caller: Caller) -> None:
+        if self._is_stopped:
             return
-        rng = self.world.rng
-        job_id = rng.choice(self._registers)
-        called = self.world.now_s
-        request: Request
-        if rng.random() < 0.5:
-            self._value += 1
-            action: Hashable = self._value + 1
-            changes = JobChanges(priority=self._value + 1)
-            request = UpdateJob(job_id=job_id, tasks=None, changes=changes)
-        else:
-            action = None
-            request = QueryJobs(JobFilter(job_ids=(job_id,)), FIRST, 10)
-        self.asked += 1
+        now_s = self._world.now_s
+        for agent in self.agents:
+            if agent.is_silent and now_s - agent.silent_since_s > SILENCE_S:
+                seen_ns = NOON_NS + int(agent.silent_since_s * 1e9)
+                caller.ask(MarkNodeLost(agent.node, seen_ns), self._marked, patience_s=PATIENCE_S)
+        self._world.after(1.0, self._watch, caller)
 
-        def done(outcome: Outcome) -> None:
-            self._note(job_id, called, action, outcome)
-            pause_s = self.world.rng.random() * 0.5
-            self.world.after(pause_s, self._use_register, caller)
-
-        caller.ask(request, done, patience_s=PATIENCE_S)
-
-    def _note(self, job_id: int, called: float, action: Hashable, outcome: Outcome) -> None:
-        if outcome is None:
-            self.history.append(Operation(called, UNKNOWN, job_id, action, None))
-            return
-        if isinstance(outcome, Refused):
-            if outcome.code != "outcome-unknown":
-                raise Violation(f"a register was refused: {outcome}")
-            self.history.append(Operation(called, UNKNOWN, job_id, action, None))
-            return
-        self.answered += 1
-        result: Hashable = "written"
-        if isinstance(outcome, JobPage):
-            result = decode_job_view(outcome.rows[0]).priority
-        self.history.append(Operation(called, self.world.now_s, job_id, action, result))
-
-    # -- submitters
-    def _submit(self, caller: Caller) -> None:
-        if self.is_stopped:
-            return
-        self._name += 1
-        name = f"job-{self._name}"
-        self.submitted.add(name)
-        self.asked += 1
-        request_ids: list[bytes] = []
-
-        def done(outcome: Outcome) -> None:
-            if isinstance(outcome, JobAccepted):
-                self.answered += 1
-                self.acknowledged[name] = request_ids[0]
-                if self.world.rng.random() < 0.2:
-                    cancel = CancelJob(outcome.job_id, None)
-                    caller.ask(cancel, lambda _: None, patience_s=PATIENCE_S)
-            elif isinstance(outcome, Refused) and outcome.code != "outcome-unknown":
-                raise Violation(f"{name} was refused: {outcome}")
-            self.world.after(self.world.rng.random() * 1.5, self._submit, caller)
-
-        request_ids.append(
-            caller.ask(_submission(name, hold=False, priority=None), done, patience_s=PATIENCE_S)
-        )
+    def _marked(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Answer):
+            self._world.counts["nodes given up"] += 1
 
     # -- scheduler
     def _schedule(self, caller: Caller) -> None:
-        if self.is_stopped:
+        if self._is_stopped:
             return
 
         def seen(outcome: Outcome) -> None:
-            placements = self._plan(outcome) if isinstance(outcome, JobPage) else ()
+            placements = self._plan_of(outcome) if isinstance(outcome, JobPage) else ()
             if not placements:
-                self.world.after(0.5, self._schedule, caller)
+                self._world.after(0.5, self._schedule, caller)
                 return
             caller.ask(
                 PlaceJobs(caller.index, b"", placements),
-                lambda _: self.world.after(0.3, self._schedule, caller),
+                lambda _: self._world.after(0.3, self._schedule, caller),
                 patience_s=PATIENCE_S,
             )
 
         pending = JobFilter(states=(JobState.PENDING,))
-        caller.ask(QueryJobs(pending, FIRST, 50), seen, patience_s=PATIENCE_S)
+        caller.ask(QueryJobs(pending, JobId(0), 50), seen, patience_s=PATIENCE_S)
 
-    def _plan(self, page: JobPage) -> tuple[Placement, ...]:
-        """Place on nodes drawn at random, full or not: the leader refuses what no longer fits."""
-        rng = self.world.rng
+    def _plan_of(self, page: JobPage) -> tuple[Placement, ...]:
+        """Place on nodes drawn at random, full or not: the leader must refuse what does not fit."""
+        rng = self._world.rng
         rows = [decode_job_view(row) for row in page.rows]
         waiting = [row for row in rows if row.hold is Hold.NONE][:3]
-        return tuple(self._placement(row, rng.choice(NODES)) for row in waiting)
-
-    def _placement(self, row: JobView, node: NodeName) -> Placement:
-        return Placement(
-            job_id=row.job_id,
-            run=row.run,
-            task=None,
-            partition=MAIN,
-            shares=(NodeShare(node, 1, 64, 0),),
-            factors=(),
-            refused=(),
-            why_these="first in the queue",
-        )
+        return tuple(_placement(row, rng.choice(NODES)) for row in waiting)
 
     # -- the end
     def judge(self) -> None:
         """Check what the clients saw against the log that all members agree on."""
-        for name, request_id in self.acknowledged.items():
-            self.checks.acknowledged(request_id, name)
-        names: dict[str, int] = {}
-        for row in self.members[0].front.state.jobs.rows.values():
-            names[row.spec.name] = names.get(row.spec.name, 0) + 1
-        for name, count in names.items():
-            if count != 1:
-                raise Violation(f"{name} was submitted once and there are {count} of it")
-        for name in self.acknowledged:
-            if name not in names:
-                raise Violation(f"{name} was acknowledged and is not there")
-        if not is_linearizable(self.history, 1, _register):
-            raise Violation("what the clients saw of the registers is not linearizable")
+        self.people.judge()
+        self.registers.judge()
+        for agent in self.agents:
+            if agent.unheard:
+                raise Violation(f"{agent.unheard} reports of node {agent.node} were not answered")
 
-    def last_request(self, done: Callable[[Outcome], None]) -> None:
+    def last_request(self, done: Callable[[Answer], None]) -> None:
         """Ask one more thing, once all is healed: it must be answered."""
-        self.submitted.add("last")
-        request = _submission("last", hold=True, priority=None)
-        self._caller(user(UID)).ask(request, done, patience_s=UNKNOWN)
+        caller = self._callers.caller(ADMINISTRATOR)
+        names = iter(range(1 << 30))
+        self._insist(caller, lambda: submission(f"last-{next(names)}", hold=True), done)
+
+
+def _placement(row: JobView, node: NodeName) -> Placement:
+    return Placement(
+        job_id=row.job_id,
+        run=row.run,
+        task=None if row.tasks is None else row.tasks.first,
+        partition=MAIN,
+        shares=(NodeShare(node, 1, 64, 0),),
+        factors=(),
+        refused=(),
+        why_these="first in the queue",
+    )

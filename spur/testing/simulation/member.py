@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spur.consensus.faults import DiskFault
+from spur.consensus.messages import Append
 from spur.consensus.opening import ReplicaOptions, open_replica
 from spur.consensus.replica import Job, Replica
 from spur.controller.front import Front
@@ -23,14 +25,20 @@ from spur.testing.simulation.network import Network
 from spur.testing.simulation.world import World
 from spur.wire.calls import Call, Reply
 
-__all__ = ["TICK_S", "SimClocks", "SimMember", "Violation", "WatchedFront", "Watcher"]
+__all__ = ["NOON_NS", "TICK_S", "SimClocks", "SimMember", "Violation", "WatchedFront", "Watcher"]
 
 TICK_S = 0.1
 """Longer than in production, so that a run of many seconds takes few steps; the delays of network
 and disk are drawn to match."""
 
-SNAPSHOT_ENTRIES = 30
-"""Entries after which a simulated controller writes another snapshot."""
+HOUSEKEEPING_TICKS = 10
+"""Ticks between two looks at the free space; the ledger is synced as often."""
+
+FIRST_MARK_BYTES = 60 << 10
+"""Free bytes below which submits are refused; a segment of the write-ahead log has 16 KiB."""
+
+SECOND_MARK_BYTES = 30 << 10
+"""Free bytes below which a member stops to acknowledge."""
 
 NOON_NS = 1_800_000_000 * 1_000_000_000
 """Wall clock at virtual time 0."""
@@ -56,7 +64,7 @@ class SimClocks:
 
 
 class Watcher:
-    """Is told what members do; checks of a run subclass it."""
+    """Is told what members do; the checks of a run are one."""
 
     def leads(self, member: SimMember, term: int) -> None:
         """A member leads a term."""
@@ -67,8 +75,14 @@ class Watcher:
     def committed(self, member: SimMember, entries: Any) -> None:
         """A member learnt that entries are committed, and its state holds them."""
 
+    def restored(self, member: SimMember) -> None:
+        """A member took a snapshot for its state."""
+
     def released(self, member: SimMember, effect: Effect) -> None:
         """A leader performs an effect."""
+
+    def replied(self, member: SimMember, reply: Reply) -> None:
+        """A member answers a caller."""
 
     def stopped(self, member: SimMember, error: BaseException) -> None:
         """A member ended itself because of a fault."""
@@ -78,6 +92,10 @@ class WatchedFront(Front):
     """The front, with its calls shown to the watcher as well."""
 
     member: SimMember
+
+    def restored(self, snapshot: Any) -> None:
+        super().restored(snapshot)
+        self.member.watcher.restored(self.member)
 
     def committed(self, entries: Any) -> None:
         self.member.watcher.learnt(self.member, entries)
@@ -102,6 +120,7 @@ class SimMember:
         disk: SimDisk,
         options: ReplicaOptions,
         disk_delay_s: float,
+        snapshot_entries: int,
     ) -> None:
         self.world = world
         self.me = me
@@ -109,17 +128,21 @@ class SimMember:
         self.watcher = watcher
         self.clocks = SimClocks(world)
         self.disk_delay_s = disk_delay_s
+        self.disk_is_bad = False
+        """Its disk is made to refuse something: ending because of that is right."""
         self.is_up = False
         self.is_paused = False
         self.starts = 0
         self.on_sent: Callable[[SimMember, Sequence[Any]], None] = _nothing_sent
-        self.on_power_loss: Callable[[SimMember], None] = _nothing_lost
+        self.on_end: Callable[[SimMember], None] = _nothing_ended
         self.replica: Replica
         self.front: WatchedFront
         self._network = network
         self._options = options
+        self._snapshot_entries = snapshot_entries
         self._turn_is_due = False
         self._snapshotting = False
+        self._ticks = 0
 
     # -- life
     def start(self) -> None:
@@ -127,13 +150,14 @@ class SimMember:
         if self.is_up:
             return
         self.starts += 1
+        self.world.tell(self.me, "starts")
         try:
             self._open()
         except PowerLoss:
             self.lose_power()
             return
         except Exception as error:
-            self.watcher.stopped(self, error)
+            self._fail(error)
             return
         self.is_up, self.is_paused = True, False
         self._turn_is_due = self._snapshotting = False
@@ -161,11 +185,13 @@ class SimMember:
 
     def lose_power(self) -> None:
         """Be off at once; the disk decides what of the unsynced it keeps."""
+        self.world.tell(self.me, "loses its power")
         self.is_up = False
         self.disk.crash(self.world.rng)
 
     def end_process(self) -> None:
         """Be killed; the operating system lives on and its page cache with it."""
+        self.world.tell(self.me, "ends")
         self.is_up = False
         self.disk.end_process()
 
@@ -186,13 +212,21 @@ class SimMember:
             return call(*arguments)
         except PowerLoss:
             self.lose_power()
-            self.on_power_loss(self)
+            self.on_end(self)
         except Violation:
             raise
         except Exception as error:
-            self.end_process()
-            self.watcher.stopped(self, error)
+            self._fail(error)
+            self.on_end(self)
         return None
+
+    def _fail(self, error: Exception) -> None:
+        """End because of an error: right when the disk was made to refuse, else a fault."""
+        self.world.tell(self.me, "fails:", error)
+        self.end_process()
+        if not (isinstance(error, DiskFault) and self.disk_is_bad):
+            self.watcher.stopped(self, error)
+        self.world.counts["ended by a disk fault"] += 1
 
     def _tick(self, start: int) -> None:
         if not self.is_up or start != self.starts:
@@ -215,11 +249,20 @@ class SimMember:
         if self.is_up and self.replica.is_attached:
             self.front.on_tick()
             self._snapshot_when_due()
+            self._ticks += 1
+            if self._ticks % HOUSEKEEPING_TICKS == 0:
+                self.replica.sync_ledger()
+                self._look_at_disk()
+
+    def _look_at_disk(self) -> None:
+        free = self.disk.free_bytes()
+        self.front.disk_is_low = free < FIRST_MARK_BYTES
+        self.replica.acknowledges = free >= SECOND_MARK_BYTES
 
     def _snapshot_when_due(self) -> None:
         """Do what the snapshot process does, at some later time."""
         replica = self.replica
-        if self._snapshotting or replica.recorded - replica.snapshot_index < SNAPSHOT_ENTRIES:
+        if self._snapshotting or replica.recorded - replica.snapshot_index < self._snapshot_entries:
             return
         self._snapshotting = True
         replica.snapshot_wanted()
@@ -229,14 +272,19 @@ class SimMember:
         if not self.is_up or start != self.starts:
             return
         self._snapshotting = False
+        index = self._guarded(self._write_snapshot)
+        if index and self.is_running:
+            self.world.counts["snapshots written"] += 1
+            self._guarded(self.replica.snapshot_written, index)
 
-        def write() -> None:
-            genesis = self.replica.storage.genesis
-            index = Snapshotter(self.disk, genesis).write()
-            if index:
-                self.replica.snapshot_written(index)
-
-        self._guarded(write)
+    def _write_snapshot(self) -> int:
+        """Be the snapshot process; 0 when there was nothing new, or a bad disk ended it."""
+        try:
+            return Snapshotter(self.disk, self.replica.storage.genesis).write()
+        except DiskFault:
+            if not self.disk_is_bad:
+                raise
+            return 0
 
     def receive(self, message: Any) -> None:
         """Take a peer's message."""
@@ -250,8 +298,13 @@ class SimMember:
 
     def submit(self, call: Call, actor: Actor, respond: Callable[[Reply], None]) -> None:
         """Take a client's call."""
+
+        def tell(reply: Reply) -> None:
+            self.watcher.replied(self, reply)
+            respond(reply)
+
         if self.is_up and not self.is_paused and self.replica.is_attached:
-            self._guarded(self.front.submit, call, actor, respond)
+            self._guarded(self.front.submit, call, actor, tell)
             self._wake()
 
     def _wake(self) -> None:
@@ -271,11 +324,18 @@ class SimMember:
         if not self.is_running:
             return
         messages = self.replica.take_outbox()
+        self._count_served(messages)
         self._network.send(self.me, messages)
         self.on_sent(self, messages)
         for job in self.replica.take_jobs():
             delay_s = self.world.rng.random() * self.disk_delay_s
             self.world.after(delay_s, self._run, self.starts, job)
+
+    def _count_served(self, messages: Sequence[Any]) -> None:
+        first = self.replica.core.first
+        for message in messages:
+            if isinstance(message, Append) and message.entries and message.entries[0].index < first:
+                self.world.counts["appends from the ledger"] += 1
 
     def _run(self, start: int, job: Job) -> None:
         if not self.is_up or start != self.starts:
@@ -293,5 +353,5 @@ def _nothing_sent(member: SimMember, messages: Sequence[Any]) -> None:
     """Let what was sent go unwatched."""
 
 
-def _nothing_lost(member: SimMember) -> None:
-    """Let a power loss go unwatched."""
+def _nothing_ended(member: SimMember) -> None:
+    """Let an end go unwatched."""

@@ -1,106 +1,89 @@
-"""What goes wrong in a run, when, and how often: drawn from the seed.
+"""What goes wrong in a run, and when; at the end everything heals, and the cluster must answer.
 
-Half of the runs use tiny batches, since splitting what usually travels together finds most of the
-rare faults; some strike right after a vote, an append or an acknowledgement left, where it hurts
-most (FoundationDB's BUGGIFY). At the end everything heals, and then the cluster must answer.
+Some strikes come right after a vote, an append or an acknowledgement left, where they hurt most
+(FoundationDB's BUGGIFY).
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from spur.consensus.messages import Append, AppendReply, VoteReply
+from spur.testing.simulation.agents import Agent
+from spur.testing.simulation.damage import Vandal
 from spur.testing.simulation.member import SimMember
 from spur.testing.simulation.network import Network, Weather
+from spur.testing.simulation.plan import Plan
 from spur.testing.simulation.world import World
 
-__all__ = ["Nemesis", "Plan", "draw_plan"]
+__all__ = ["Nemesis"]
 
+SOUND_DISK_S = 0.002
+"""Longest delay of a disk that is healed."""
 
-@dataclass
-class Plan:
-    """The temper of one run."""
-
-    members: int
-    pace_s: float
-    """Time between two strikes, on average."""
-    buggify: float
-    """Chance of a power loss right after a message that matters."""
-    tiny_batches: bool
-    disk_delay_s: float
-    weather: Weather
-    strikes: list[str] = field(default_factory=list)
-
-
-STRIKES = (
-    "power", "power", "kill", "pause", "storm", "halves", "one-way", "pair", "heal",
-    "operation", "operation", "clock", "slow-disk",
-)  # fmt: skip
-"""What may strike; a name that stands twice strikes twice as often."""
-
-
-def draw_plan(world: World) -> Plan:
-    """Draw how bad this run will be; each kind of trouble is absent from some runs."""
-    rng = world.rng
-    plan = Plan(
-        members=rng.choice((1, 3, 3, 3, 3, 5)),
-        pace_s=rng.choice((1.0, 3.0, 8.0)),
-        buggify=rng.choice((0.0, 0.01, 0.05)),
-        tiny_batches=rng.random() < 0.5,
-        disk_delay_s=rng.choice((0.002, 0.02, 0.2)),
-        weather=Weather(
-            loss=rng.choice((0.0, 0.01, 0.1)),
-            repeats=rng.choice((0.0, 0.05, 0.2)),
-            delay_s=rng.choice((0.005, 0.05, 0.3)),
-        ),
-    )
-    kinds = sorted(set(STRIKES))
-    absent = set(rng.sample(kinds, rng.randrange(len(kinds) // 2)))
-    plan.strikes = [strike for strike in STRIKES if strike not in absent] or ["power"]
-    return plan
+NEVER = 1 << 60
 
 
 class Nemesis:
-    """Strikes until it is told to stop, then heals."""
+    """Strikes members, their disks and clocks, the network and the nodes."""
 
     def __init__(
-        self, world: World, network: Network, members: Sequence[SimMember], plan: Plan
+        self,
+        world: World,
+        network: Network,
+        members: Sequence[SimMember],
+        agents: Sequence[Agent],
+        plan: Plan,
     ) -> None:
         self._world = world
         self._network = network
         self._members = members
+        self._agents = agents
         self._plan = plan
         self._stopped = False
         self._ids = [member.me for member in members]
+        self._vandal = Vandal(world, members) if plan.has_damage else None
         self._strikes: dict[str, Callable[[], None]] = {
             "power": lambda: self._down(self._someone(), power=True),
             "kill": lambda: self._down(self._someone(), power=False),
-            "pause": lambda: self._someone().pause(world.rng.choice((0.5, 3.0))),
+            "pause": self._pause,
             "storm": self._storm,
             "halves": lambda: self._cut(one_way=False),
             "one-way": lambda: self._cut(one_way=True),
             "pair": self._pair,
+            "apart": lambda: self._cut_off(self._someone()),
+            "leader-apart": self._leader_apart,
             "heal": network.heal,
             "operation": self._operation,
             "clock": self._clock,
             "slow-disk": self._slow_disk,
+            "full-disk": self._full_disk,
+            "failing-sync": self._failing_sync,
+            "silent-node": self._silent_node,
         }
 
     def start(self) -> None:
         """Begin to strike."""
+        rng, drift = self._world.rng, self._plan.drift
+        for member in self._members:
+            member.clocks.drift = drift * (2 * rng.random() - 1)
         self._world.after(self._plan.pace_s, self._strike)
 
     def stop(self) -> None:
         """Heal the network, the clocks and the disks, and let everybody run."""
         self._stopped = True
+        self._world.tell("nemesis", "heals everything")
         self._network.heal()
         self._network.weather = Weather()
         self._plan.buggify = 0.0
+        for agent in self._agents:
+            agent.is_silent = False
         for member in self._members:
             member.clocks.offset_ns = 0
-            member.disk_delay_s = 0.002
-            member.disk.crash_after(1 << 60)
+            member.disk_delay_s = SOUND_DISK_S
+            member.disk.crash_after(NEVER)
+            self._mend_disk(member)
             member.start()
 
     def sent(self, member: SimMember, messages: Sequence[object]) -> None:
@@ -115,18 +98,27 @@ class Nemesis:
                 or (isinstance(message, AppendReply) and rng.random() < 0.1)
             )
             if matters and rng.random() < chance:
-                self._world.after(rng.random() * 0.05, self._down_if_up, member)
+                self._world.counts["struck after " + type(message).__name__] += 1
+                self._world.after(rng.random() * 0.02, self._down_if_up, member)
+
+    def came_down(self, member: SimMember) -> None:
+        """Called when a member ended by itself: somebody must look after it."""
+        self._later_up(member)
 
     def _someone(self) -> SimMember:
         return self._world.rng.choice(self._members)
 
     def _strike(self) -> None:
-        if self._stopped:
+        if self._stopped or not self._plan.strikes:
             return
         rng = self._world.rng
-        self._strikes[rng.choice(self._plan.strikes)]()
+        kind = rng.choice(self._plan.strikes)
+        self._world.counts[kind] += 1
+        self._world.tell("nemesis", "strikes:", kind)
+        self._strikes[kind]()
         self._world.after(self._plan.pace_s * (0.2 + 1.6 * rng.random()), self._strike)
 
+    # -- processes
     def _down_if_up(self, member: SimMember) -> None:
         if not self._stopped:
             self._down(member, power=True)
@@ -142,13 +134,19 @@ class Nemesis:
 
     def _later_up(self, member: SimMember) -> None:
         rng = self._world.rng
-        self._world.after(rng.choice((0.1, 0.5, 3.0)) * (0.5 + rng.random()), self._up, member)
+        # Some come back before what was sent to them has arrived.
+        delay_s = rng.choice((0.02, 0.1, 0.5, 3.0)) * (0.5 + rng.random())
+        self._world.after(delay_s, self._up, member)
 
     def _up(self, member: SimMember) -> None:
+        if member.is_up:
+            return
+        if self._vandal is not None and not self._stopped:
+            self._vandal.visit(member)
+        self._mend_disk(member)
+        member.start()
         if not member.is_up:
-            member.start()
-            if not member.is_up:
-                self._later_up(member)
+            self._later_up(member)
 
     def _storm(self) -> None:
         rng = self._world.rng
@@ -156,6 +154,10 @@ class Nemesis:
             if rng.random() < 0.5:
                 self._down(member, power=rng.random() < 0.7)
 
+    def _pause(self) -> None:
+        self._someone().pause(self._world.rng.choice((0.5, 3.0)))
+
+    # -- the network
     def _cut(self, *, one_way: bool) -> None:
         rng = self._world.rng
         side = set(rng.sample(self._ids, rng.randrange(1, len(self._ids) + 1)))
@@ -165,21 +167,51 @@ class Nemesis:
         if len(self._ids) > 1:
             self._network.cut_pair(*self._world.rng.sample(self._ids, 2))
 
+    def _cut_off(self, member: SimMember) -> None:
+        self._network.cut_sides({member.me}, self._ids, one_way=False)
+
+    def _leader_apart(self) -> None:
+        for member in self._members:
+            if member.is_up and member.replica.core.is_leader:
+                self._cut_off(member)
+
+    # -- disks and clocks
     def _operation(self) -> None:
         """Let the power fail at one of the next operations of a disk."""
         member = self._someone()
         if member.is_up:
             member.disk.crash_after(self._world.rng.randrange(1, 25))
 
-    def down_at_operation(self, member: SimMember) -> None:
-        """Called when the power failed inside an operation: somebody must press the button."""
-        self._later_up(member)
+    def _slow_disk(self) -> None:
+        member = self._someone()
+        member.disk_delay_s = self._world.rng.choice((0.002, 0.1, 0.8))
+
+    def _full_disk(self) -> None:
+        """Let somebody else's files fill a disk nearly or wholly, until they are cleared away."""
+        rng, disk = self._world.rng, (member := self._someone()).disk
+        disk.capacity_bytes = disk.used_bytes() + rng.randrange(1, 80) * 1024
+        member.disk_is_bad = True
+        self._world.after(rng.choice((2.0, 6.0)), self._mend_disk, member)
+
+    def _failing_sync(self) -> None:
+        """Let one of the next syncs of a disk fail, which ends the process."""
+        member = self._someone()
+        if member.is_up:
+            member.disk_is_bad = True
+            member.disk.fail_after(self._world.rng.randrange(1, 6), errno.EIO, "sync")
+
+    def _mend_disk(self, member: SimMember) -> None:
+        member.disk.capacity_bytes = None
+        member.disk.fail_after(NEVER, errno.EIO)
+        member.disk_is_bad = False
 
     def _clock(self) -> None:
         rng = self._world.rng
         member = self._someone()
         member.clocks.offset_ns += int(rng.choice((-1, 1)) * rng.choice((0.3, 3, 3700)) * 1e9)
 
-    def _slow_disk(self) -> None:
-        member = self._someone()
-        member.disk_delay_s = self._world.rng.choice((0.002, 0.1, 0.8))
+    # -- nodes
+    def _silent_node(self) -> None:
+        rng = self._world.rng
+        agent = rng.choice(self._agents)
+        agent.fall_silent(rng.choice((1.0, 4.0)))

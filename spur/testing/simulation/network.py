@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spur.consensus.messages import Vote
 from spur.testing.simulation.world import World
 
 __all__ = ["Network", "Weather"]
@@ -19,6 +20,8 @@ class Weather:
     repeats: float = 0.0
     delay_s: float = 0.002
     """Typical longest delay; one message in a hundred takes twenty times that."""
+    late_votes: float = 0.0
+    """Share of the vote requests that take longer than a restart does."""
 
 
 class Network:
@@ -35,12 +38,17 @@ class Network:
         """Send each message on its own way."""
         rng, weather = self._world.rng, self.weather
         for message in messages:
+            self._world.counts[type(message).__name__] += 1
             if (sender, message.to) in self.cut or rng.random() < weather.loss:
+                self._world.tell(sender, "loses", message)
                 continue
+            self._world.tell(sender, "sends", message)
             for _ in range(2 if rng.random() < weather.repeats else 1):
                 delay_s = 0.0001 + rng.random() ** 3 * weather.delay_s
                 if rng.random() < 0.01:
                     delay_s *= 20
+                if isinstance(message, Vote) and rng.random() < weather.late_votes:
+                    delay_s += rng.random() * 0.6
                 self._world.after(delay_s, self._arrive, sender, message)
 
     def _arrive(self, sender: int, message: Any) -> None:
@@ -53,7 +61,7 @@ class Network:
 
     def cut_sides(self, side: set[int], everyone: Sequence[int], *, one_way: bool) -> None:
         """Cut a set of replicas off the rest, in one direction or both."""
-        self.cut = {(a, b) for a in side for b in everyone if b not in side}
+        self.cut = {(a, b) for a in sorted(side) for b in everyone if b not in side}
         if not one_way:
             self.cut |= {(b, a) for a, b in self.cut}
 

@@ -1,0 +1,142 @@
+"""The temper of a run, drawn from its seed: how much trouble, and how small the limits are.
+
+Every kind of trouble is absent from some runs and every limit is small in some, since faults hide
+where one trouble keeps another from happening. Half of the runs use tiny batches: splitting what
+usually travels together finds most of the rare faults.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from spur.consensus import replica
+from spur.consensus.boxes import CoreSettings
+from spur.consensus.opening import ReplicaOptions
+from spur.consensus.replica import ReplicaSettings
+from spur.controller import front
+from spur.projections import requests
+from spur.testing.replaced import replaced
+from spur.testing.simulation.network import Weather
+from spur.values.limits import REMEMBERED_REQUESTS_MAX
+
+__all__ = ["STRIKES", "Plan", "draw_plan", "options_of", "small_limits"]
+
+
+DAMAGE_TICKS = 10
+"""Ticks between two looks for segments to be fetched: they are small here, and many."""
+
+
+@dataclass(kw_only=True)
+class Plan:
+    """What one run is like."""
+
+    members: int
+    pace_s: float
+    """Time between two strikes, on average."""
+    buggify: float
+    """Chance of a power loss right after a message that matters."""
+    tiny_batches: bool
+    disk_delay_s: float
+    weather: Weather
+    strikes: list[str] = field(default_factory=list)
+    drift: float
+    """Clocks run fast or slow by at most this share."""
+    has_damage: bool
+    """Bits of one member's files flip while it is down."""
+    haste: float
+    """Clients think for this share of the usual time."""
+    snapshot_entries: int
+    """Entries after which a member writes another snapshot."""
+    snapshot_lag: int
+    """A member that lacks more entries is sent a snapshot."""
+    memory_entries: int
+    segment_entries: int
+    """Entries of a ledger segment."""
+    sync_ledger_every: int
+    checkpoint_entries: int
+    requests_max: int
+    """Request ids that are remembered."""
+    request_memory_s: int
+    job_age_s: int
+    """Ended jobs leave the state after this long."""
+    requeue_policy: str
+
+
+STRIKES = (
+    "power", "power", "kill", "pause", "storm", "halves", "one-way", "pair", "apart", "heal",
+    "leader-apart", "operation", "operation", "clock", "slow-disk", "full-disk", "failing-sync",
+    "silent-node",
+)  # fmt: skip
+"""What may strike; a name that stands twice strikes twice as often."""
+
+
+def draw_plan(rng: Random) -> Plan:
+    """Draw what a run will be like."""
+    small_memory = rng.random() < 0.3
+    plan = Plan(
+        members=rng.choice((1, 3, 3, 3, 3, 3, 5, 5)),
+        pace_s=rng.choice((0.5, 1.0, 3.0, 8.0)),
+        buggify=rng.choice((0.0, 0.01, 0.05, 0.2)),
+        tiny_batches=rng.random() < 0.5,
+        disk_delay_s=rng.choice((0.002, 0.02, 0.2)),
+        weather=Weather(
+            loss=rng.choice((0.0, 0.01, 0.1)),
+            repeats=rng.choice((0.0, 0.05, 0.2)),
+            delay_s=rng.choice((0.005, 0.05, 0.3)),
+            late_votes=rng.choice((0.0, 0.0, 0.3)),
+        ),
+        drift=rng.choice((0.0, 0.0, 0.001)),
+        has_damage=rng.random() < 0.4,
+        haste=rng.choice((1.0, 0.5, 0.25)),
+        snapshot_entries=rng.choice((10, 30, 60)),
+        snapshot_lag=rng.choice((10, 10, 200_000)),
+        memory_entries=rng.choice((8, 40)),
+        segment_entries=rng.choice((16, 64)),
+        sync_ledger_every=rng.choice((4, 16, 64)),
+        checkpoint_entries=rng.choice((25, 1000)),
+        requests_max=8 if small_memory else REMEMBERED_REQUESTS_MAX,
+        request_memory_s=4 if small_memory else 900,
+        job_age_s=rng.choice((2, 86_400)),
+        requeue_policy=rng.choice(("slurm", "confirmed")),
+    )
+    kinds = sorted(set(STRIKES))
+    absent = set(rng.sample(kinds, rng.randrange(len(kinds) * 2 // 3)))
+    plan.strikes = [strike for strike in STRIKES if strike not in absent]
+    return plan
+
+
+def options_of(plan: Plan) -> ReplicaOptions:
+    """Return small segments and short memories, so that each run meets their ends."""
+    core = CoreSettings()
+    if plan.tiny_batches:
+        core = replace(core, append_bytes_max=1, inflight_count_max=2)
+    return ReplicaOptions(
+        core=core,
+        replica=ReplicaSettings(
+            commit_slice=20,
+            memory_entries=plan.memory_entries,
+            memory_bytes=1 << 16,
+            sync_ledger_every=plan.sync_ledger_every,
+            snapshot_lag=plan.snapshot_lag,
+        ),
+        wal_segment_bytes=16 << 10,
+    )
+
+
+@contextmanager
+def small_limits(plan: Plan) -> Iterator[None]:
+    """Let the limits of the product that no setting reaches be those of the plan."""
+    with ExitStack() as stack:
+        stack.enter_context(
+            replaced(
+                requests,
+                REMEMBERED_REQUESTS_MAX=plan.requests_max,
+                REQUEST_MEMORY_NS=plan.request_memory_s * 1_000_000_000,
+            )
+        )
+        stack.enter_context(replaced(front, CHECKPOINT_ENTRIES=plan.checkpoint_entries))
+        stack.enter_context(replaced(replica, DAMAGE_TICKS=DAMAGE_TICKS))
+        yield

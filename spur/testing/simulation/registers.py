@@ -1,0 +1,95 @@
+"""Registers: held jobs whose priority is written and read, each a linearizable register."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from spur.testing.simulation.callers import ADMINISTRATOR, Caller, Callers, Outcome
+from spur.testing.simulation.linearizability import UNKNOWN, Operation, is_linearizable
+from spur.testing.simulation.member import Violation
+from spur.testing.simulation.world import World
+from spur.values.ids import JobId
+from spur.wire.calls import Refused
+from spur.wire.declare import Request
+from spur.wire.jobs import (
+    JobChanges,
+    JobFilter,
+    JobPage,
+    QueryJobs,
+    UpdateJob,
+    decode_job_view,
+)
+
+__all__ = ["FIRST_VALUE", "Registers"]
+
+FIRST_VALUE = 1
+"""The priority that a register is submitted with."""
+
+PATIENCE_S = 6.0
+BEFORE_ALL = JobId(0)
+"""A query's slice begins above this id."""
+
+
+def _step(state: Hashable, action: Hashable) -> tuple[Hashable, Hashable]:
+    """What a register does: an int is written, None reads."""
+    return (state, state) if action is None else (action, "written")
+
+
+class Registers:
+    """Clients that write and read the registers, and what they saw."""
+
+    def __init__(self, world: World, callers: Callers, haste: float) -> None:
+        self.history: list[Operation] = []
+        self.is_stopped = False
+        self._world = world
+        self._callers = callers
+        self._haste = haste
+        self._ids: list[JobId] = []
+        self._value = FIRST_VALUE
+
+    def start(self, ids: list[JobId], clients: int) -> None:
+        """Let this many clients begin."""
+        self._ids = ids
+        for _ in range(clients):
+            caller = self._callers.caller(ADMINISTRATOR)
+            self._world.after(self._world.rng.random() * self._haste, self._use, caller)
+
+    def _use(self, caller: Caller) -> None:
+        if self.is_stopped:
+            return
+        world = self._world
+        job_id = world.rng.choice(self._ids)
+        called = world.now_s
+        request: Request
+        action: Hashable
+        if world.rng.random() < 0.5:
+            self._value += 1
+            action = self._value
+            request = UpdateJob(job_id, None, JobChanges(priority=self._value))
+        else:
+            action = None
+            request = QueryJobs(JobFilter(job_ids=(job_id,)), BEFORE_ALL, 10)
+
+        def done(outcome: Outcome) -> None:
+            self._note(job_id, called, action, outcome)
+            world.after(world.rng.random() * 0.5 * self._haste, self._use, caller)
+
+        world.counts["asked"] += 1
+        caller.ask(request, done, patience_s=PATIENCE_S)
+
+    def _note(self, job_id: int, called: float, action: Hashable, outcome: Outcome) -> None:
+        if isinstance(outcome, Refused) and outcome.code != "outcome-unknown":
+            raise Violation(f"a register was refused: {outcome}")
+        if outcome is None or isinstance(outcome, Refused):
+            self.history.append(Operation(called, UNKNOWN, job_id, action, None))
+            return
+        self._world.counts["answered"] += 1
+        result: Hashable = "written"
+        if isinstance(outcome, JobPage):
+            result = decode_job_view(outcome.rows[0]).priority
+        self.history.append(Operation(called, self._world.now_s, job_id, action, result))
+
+    def judge(self) -> None:
+        """Check what the clients saw. Raises: Violation."""
+        if not is_linearizable(self.history, FIRST_VALUE, _step):
+            raise Violation("what the clients saw of the registers is not linearizable")
