@@ -27,7 +27,8 @@ from enum import Enum
 
 from crc32c import crc32c
 
-from spur.consensus.disk import Disk, File
+from spur.consensus.disk import Disk, File, numbers_of
+from spur.consensus.faults import DiskFault
 from spur.consensus.packs import (
     GOING,
     GONE,
@@ -131,7 +132,7 @@ class BlobStore:
             disk.make_dir(_DIRECTORY)
             disk.sync_dir("")
             for name in disk.names(_DIRECTORY):
-                if name.endswith(".new"):
+                if name.endswith(".pack.new"):
                     disk.remove(f"{_DIRECTORY}/{name}")
             disk.sync_dir(_DIRECTORY)
             half_erased = store._load()
@@ -151,15 +152,13 @@ class BlobStore:
     def _load(self) -> list[tuple[bytes, _Place]]:
         """Read all heads; return what is half erased."""
         half_erased = []
-        for name in self._disk.names(_DIRECTORY):
-            if not name.endswith(".pack"):
-                continue
-            number = int(name.removesuffix(".pack"))
-            file = self._disk.open(f"{_DIRECTORY}/{name}")
+        for number in numbers_of(self._disk.names(_DIRECTORY), "", ".pack"):
+            name = _name(number)
+            file = self._disk.open(name)
             seed = seed_of(number, file.read_at(0, START_SIZE))
             self._last = max(self._last, number)
             if seed is None:
-                self.unreadable.append(f"{_DIRECTORY}/{name}")
+                self.unreadable.append(name)
                 file.close()
                 continue
             pack = self._packs[number] = _Pack(file, seed, aligned(max(file.size(), START_SIZE)))
@@ -252,7 +251,10 @@ class BlobStore:
             if place is None:
                 return None
             pack = self._packs[place.pack]
-            blob = pack.file.read_at(place.offset + HEAD_SIZE, place.size)
+            try:
+                blob = pack.file.read_at(place.offset + HEAD_SIZE, place.size)
+            except DiskFault:
+                blob = b""
             if blob_digest(blob) == digest:
                 return blob
             del self._places[digest]
@@ -345,7 +347,7 @@ class BlobStore:
 
     def _write_pack(self, number: int, data: bytes) -> _Pack:
         """Put a pack of these bytes under its name, durably."""
-        name = f"{_DIRECTORY}/{number:06d}.pack"
+        name = _name(number)
         draft = self._disk.open(f"{name}.new", create=True)
         draft.write_at(0, data)
         draft.sync()
@@ -403,3 +405,7 @@ class BlobStore:
         pack.file.close()
         fresh = self._packs[number] = self._write_pack(number, start + b"".join(marks))
         fresh.heads = len(marks)
+
+
+def _name(number: int) -> str:
+    return f"{_DIRECTORY}/{number:06d}.pack"

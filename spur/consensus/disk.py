@@ -13,11 +13,12 @@ import errno
 import fcntl
 import os
 import stat
+from collections.abc import Iterable
 from typing import Protocol
 
 from spur.consensus.faults import DirectoryBusy, DiskFault
 
-__all__ = ["Disk", "File", "Lock", "OsDisk", "OsFile", "OsLock", "parent_of"]
+__all__ = ["Disk", "File", "Lock", "OsDisk", "OsFile", "OsLock", "numbers_of", "parent_of"]
 
 _ZEROS = bytes(1 << 20)
 
@@ -115,6 +116,16 @@ class Disk(Protocol):
 def parent_of(name: str) -> str:
     """Return the directory part of a name; "" for one in the root."""
     return name.rpartition("/")[0]
+
+
+def numbers_of(names: Iterable[str], prefix: str, suffix: str) -> list[int]:
+    """Return the numbers in names of this form, rising; any other file there is left alone."""
+    found = []
+    for name in names:
+        number = name.removeprefix(prefix).removesuffix(suffix)
+        if name == f"{prefix}{number}{suffix}" and number.isascii() and number.isdigit():
+            found.append(int(number))
+    return sorted(found)
 
 
 class OsDisk:

@@ -22,8 +22,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from spur.consensus.disk import Disk
-from spur.consensus.faults import LedgerDamaged
+from spur.consensus.disk import Disk, numbers_of
+from spur.consensus.faults import DiskFault, LedgerDamaged
 from spur.consensus.genesis import Genesis, genesis_chain
 from spur.consensus.ledger_load import Loaded, load
 from spur.consensus.segment_files import (
@@ -274,7 +274,7 @@ class Ledger:
         while first <= last_max and bytes_max > 0:
             try:
                 segment = self._holding(first)
-                with self._noting_damage():
+                with self._noting_damage(segment):
                     entries, taken = segment.read(first, min(last_max, segment.last), bytes_max)
             except LedgerDamaged:
                 if found:
@@ -296,7 +296,7 @@ class Ledger:
         if following is not None and following.start.first == index + 1:
             return following.start.chain
         segment = self._holding(index)
-        with self._noting_damage():
+        with self._noting_damage(segment):
             return segment.chain_at(index)
 
     def segment_bytes(self, number: int) -> bytes:
@@ -305,7 +305,7 @@ class Ledger:
         Raises: LedgerDamaged when they are not here whole, from the segment's first entry on.
         """
         segment = self._holding(self._first_of(number))
-        with self._noting_damage():
+        with self._noting_damage(segment):
             return segment.whole()
 
     def _holding(self, index: int) -> Segment:
@@ -318,12 +318,18 @@ class Ledger:
         return segment
 
     @contextmanager
-    def _noting_damage(self) -> Iterator[None]:
+    def _noting_damage(self, segment: Segment) -> Iterator[None]:
+        """Remember what is found damaged; a disk that can't read a segment has damaged it."""
         try:
             yield
         except LedgerDamaged as damage:
             self._note(damage)
             raise
+        except DiskFault as fault:
+            start = segment.start
+            unreadable = LedgerDamaged(start.number, 0, start.first, str(fault))
+            self._note(unreadable)
+            raise unreadable from fault
 
     def _note(self, damage: LedgerDamaged) -> None:
         self._damages.setdefault(damage.segment, damage)
@@ -342,7 +348,7 @@ class Ledger:
             segment = self._segment(number)
             if segment is None:
                 raise self._damages[number]
-            with self._noting_damage():
+            with self._noting_damage(segment):
                 self._verify_segment(number, segment)
             if segment.start.first > reached + 1:
                 missing.append((reached + 1, segment.start.first - 1))
@@ -417,9 +423,11 @@ def begin_behind(disk: Disk, genesis: Genesis, index: int, term: int, chain: byt
     number = segment_of(genesis, index + 1)
     start = SegmentStart(number, index + 1, term, chain)
     RawSegment.create(disk, genesis, start).close()
-    kept = raw_name(number)
-    for each in disk.names(DIRECTORY):
-        name = f"{DIRECTORY}/{each}"
-        if name != kept and int(each.partition(".")[0]) >= number:
-            disk.remove(name)
+    names = disk.names(DIRECTORY)
+    for each in numbers_of(names, "", ".raw"):
+        if each > number:
+            disk.remove(raw_name(each))
+    for each in numbers_of(names, "", ".sealed"):
+        if each >= number:
+            disk.remove(sealed_name(each))
     disk.sync_dir(DIRECTORY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from spur.consensus.disk import Disk, File
+from spur.consensus.disk import Disk, File, numbers_of
 from spur.consensus.faults import LedgerDamaged
 from spur.consensus.genesis import Genesis, genesis_chain
 from spur.consensus.segment_files import (
@@ -72,14 +72,10 @@ class _Loader:
 
     def _load_seals(self) -> list[int]:
         """Read all seals; return the numbers of the raw segments that still count."""
-        raw, sealed = [], []
-        for name in self._disk.names(DIRECTORY):
-            number, _, kind = name.partition(".")
-            if kind == "raw":
-                raw.append(int(number))
-            elif kind == "sealed":
-                sealed.append(int(number))
-            else:
+        names = self._disk.names(DIRECTORY)
+        raw, sealed = numbers_of(names, "", ".raw"), numbers_of(names, "", ".sealed")
+        for name in names:
+            if name.endswith((".raw.new", ".sealed.new")):
                 self._remove(f"{DIRECTORY}/{name}")
         found = self._found
         for each in sealed:

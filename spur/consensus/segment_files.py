@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Protocol
 
 from spur.consensus.disk import Disk, File
-from spur.consensus.faults import LedgerDamaged
+from spur.consensus.faults import DiskFault, LedgerDamaged
 from spur.consensus.genesis import Genesis
 from spur.consensus.segments import (
     SEAL_SIZE,
@@ -38,6 +38,7 @@ __all__ = [
     "SealedSegment",
     "Segment",
     "raw_name",
+    "read_part",
     "read_whole",
     "sealed_name",
     "write_new",
@@ -61,6 +62,15 @@ def read_whole(disk: Disk, name: str) -> bytes:
     file = disk.open(name)
     try:
         return file.read_at(0, file.size())
+    finally:
+        file.close()
+
+
+def read_part(disk: Disk, name: str, offset: int, size: int) -> bytes:
+    """Return some bytes of a file."""
+    file = disk.open(name)
+    try:
+        return file.read_at(offset, size)
     finally:
         file.close()
 
@@ -220,12 +230,12 @@ class SealedSegment:
 
         Raises: LedgerDamaged, ForeignDirectory, NewerFormat.
         """
-        file = disk.open(sealed_name(number))
         try:
-            seal = decode_seal(genesis, number, file.read_at(0, SEAL_SIZE))
-        finally:
-            file.close()
-        return cls(disk, seal, cache)
+            data = read_part(disk, sealed_name(number), 0, SEAL_SIZE)
+        except DiskFault as fault:
+            first = (number - 1) * genesis.segment_entries + 1
+            raise LedgerDamaged(number, 0, first, str(fault)) from fault
+        return cls(disk, decode_seal(genesis, number, data), cache)
 
     def read(self, first: int, last: int, bytes_max: int) -> tuple[list[Entry], int]:
         frames = self._table()
@@ -268,11 +278,8 @@ class SealedSegment:
 
     def _table(self) -> list[Frame]:
         if self._frames is None:
-            file = self._disk.open(sealed_name(self.start.number))
-            try:
-                data = file.read_at(SEAL_SIZE, table_size(self.seal.frames))
-            finally:
-                file.close()
+            name = sealed_name(self.start.number)
+            data = read_part(self._disk, name, SEAL_SIZE, table_size(self.seal.frames))
             self._frames = decode_frames(self.seal, data)
         return self._frames
 
@@ -280,11 +287,8 @@ class SealedSegment:
         number, frame = self.start.number, self._table()[position]
         piece = self._cache.get(number, position)
         if piece is None:
-            file = self._disk.open(sealed_name(number))
-            try:
-                stored = file.read_at(frame.stored_at, frame.stored_size)
-            finally:
-                file.close()
+            name = sealed_name(number)
+            stored = read_part(self._disk, name, frame.stored_at, frame.stored_size)
             piece = inflate(number, frame, stored)
             self._cache.put(number, position, piece)
         return piece

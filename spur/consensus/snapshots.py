@@ -310,7 +310,9 @@ class SnapshotStore:
         if draft is None or not 0 < number <= len(draft.meta.chunks):
             return False
         info = draft.meta.chunks[number - 1]
-        if hashlib.sha256(data).digest() != info.digest or number > draft.count + 1:
+        if len(data) != info.size or hashlib.sha256(data).digest() != info.digest:
+            return False
+        if number > draft.count + 1:
             return False
         if number == draft.count + 1:
             draft.append(data)

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from spur.consensus.disk import Disk, File
+from spur.consensus.disk import Disk, File, numbers_of
 from spur.consensus.faults import (
     AlreadyCreated,
     ForeignDirectory,
@@ -119,6 +119,7 @@ class Wal:
         self._segment_bytes = segment_bytes
         self._segments: list[_Segment] = []
         self._dirty: list[str] = []
+        """Spares that are still to be zeroed."""
         self._spares: list[str] = []
         self._spare_number = 0
         self._guards_lists = threading.Lock()
@@ -184,9 +185,9 @@ class Wal:
         number = found.segments[-1].number + 1
         leftovers = [each.name for each in found.segments[len(kept) :]]
         flags = COPY if kept else COPY | RESTART
+        wal._dirty = found.spares
         with wal._guarded():
             wal._begin_segment(flags, found.tail, tail, number=number)
-            wal._dirty = found.spares
             for name in leftovers + found.superseded:
                 wal._dirty.append(wal._set_aside(name))
         recovered = Recovered(found.hard, found.first, found.entries, found.commit, found.cut)
@@ -240,8 +241,8 @@ class Wal:
                         break
                     del self._segments[0]
                 self._dirty.append(self._set_aside(oldest.name))
-            while self._dirty:
-                self._clean(self._dirty.pop())
+            while (name := self._take_dirty()) is not None:
+                self._clean(name)
             if not self._spares:
                 name = self._new_spare_name()
                 file = self._disk.open(name, create=True)
@@ -340,10 +341,23 @@ class Wal:
                 name = self._spares.pop() if self._spares else None
             if name is not None:
                 return name, self._disk.open(name)
+            name = self._take_dirty()
+            if name is not None:
+                # A start on a full disk finds room in what a former one had set aside.
+                file = self._disk.open(name)
+                if file.size() == size:
+                    file.zero(0, size)
+                    return name, file
+                file.close()
+                self._dirty.append(name)
         name = self._new_spare_name()
         file = self._disk.open(name, create=True)
         file.zero(0, size)
         return name, file
+
+    def _take_dirty(self) -> str | None:
+        with self._guards_lists:
+            return self._dirty.pop() if self._dirty else None
 
     def _new_spare_name(self) -> str:
         with self._guards_lists:
@@ -438,16 +452,14 @@ class _Reader:
 
     def headers(self) -> list[tuple[SegmentHeader, int]]:
         """Return header and seed of each segment file, by number."""
-        found = []
-        for name in self._disk.names(_DIRECTORY):
-            if name.startswith("spare-"):
-                self.spares.append(f"{_DIRECTORY}/{name}")
-                self.spare_number = max(self.spare_number, int(name[6:]))
-            elif name.endswith(".wal"):
-                found.append(self._header(f"{_DIRECTORY}/{name}"))
-        if not found:
+        names = self._disk.names(_DIRECTORY)
+        for number in numbers_of(names, "spare-", ""):
+            self.spares.append(f"{_DIRECTORY}/spare-{number}")
+            self.spare_number = number
+        numbers = numbers_of(names, "", ".wal")
+        if not numbers:
             raise WalLost("the write-ahead log is missing")
-        return found
+        return [self._header(_name(number)) for number in numbers]
 
     def _header(self, name: str) -> tuple[SegmentHeader, int]:
         file = self._disk.open(name)
@@ -593,7 +605,7 @@ def _clear_unborn(disk: Disk) -> None:
     if disk.exists(GENESIS_FILE):
         raise AlreadyCreated("the directory holds a log already; nothing was changed")
     names = disk.names(_DIRECTORY)
-    if disk.names("ledger") or any(name.endswith(".wal") for name in names):
+    if disk.names("ledger") or numbers_of(names, "", ".wal"):
         found = _Reader(disk, None)
         try:
             found.read()

@@ -10,7 +10,7 @@ import pytest
 from spur.consensus.blobs import BlobState, BlobStore, blob_digest
 from spur.consensus.disk import Disk
 from spur.consensus.faults import DiskFault
-from spur.testing.disk import SimDisk
+from spur.testing.disk import Operation, SimDisk
 from spur.values.errors import InvariantBroken
 
 PACK = 8192
@@ -254,3 +254,32 @@ def test_failing_disk_poisons_the_store(kind: str) -> None:
 def _put_and_sync(store: BlobStore) -> None:
     store.put([_blob(200)])
     store.sync()
+
+
+def test_blob_that_cannot_be_read_counts_as_missing() -> None:
+    """The disk returns an error for a part of a pack."""
+    disk, store = _filled()
+
+    def refuse(operation: Operation) -> None:
+        if operation.kind == "read":
+            raise DiskFault("read", operation.name, errno.EIO)
+
+    disk.hooks.append(refuse)
+    assert store.get(DIGESTS[3]) is None
+    disk.hooks.clear()
+    assert store.state(DIGESTS[3]) is BlobState.MISSING
+    assert store.damaged == {DIGESTS[3]}
+    store.put([BLOBS[3]])
+    assert store.get(DIGESTS[3]) == BLOBS[3]
+
+
+def test_stray_files_are_left_alone() -> None:
+    """Somebody left notes and copies in the directory."""
+    disk, store = _filled()
+    strays = {"notes.txt", "000001.pack.bak", "copy.pack"}
+    for name in strays:
+        disk.open(f"blobs/{name}", create=True).close()
+    store.close()
+    store = _open(disk)
+    assert store.held() == DIGESTS
+    assert strays < set(disk.names("blobs"))

@@ -12,7 +12,7 @@ from spur.consensus.faults import DiskFault, ForeignDirectory, LedgerDamaged
 from spur.consensus.genesis import Genesis, genesis_chain
 from spur.consensus.ledger import Ledger
 from spur.events.envelope import Entry, chain_next
-from spur.testing.disk import SimDisk
+from spur.testing.disk import Operation, SimDisk
 from spur.testing.storage import GENESIS, make_entries, make_entry
 from spur.values.errors import InvariantBroken
 
@@ -279,3 +279,39 @@ def test_ledger_that_ends_before_the_log_begins_is_refused() -> None:
     with pytest.raises(LedgerDamaged, match=r"entry 17.* write-ahead log begins at 21"):
         _open(disk, covered_from=21)
     assert _open(disk, covered_from=17).last == 16
+
+
+def test_stray_files_are_left_alone() -> None:
+    """Somebody left notes and copies in the directory."""
+    disk, ledger = _filled(20)
+    strays = {"notes.txt", "000000000001.sealed.bak", "copy.raw", "old.sealed"}
+    for name in strays:
+        disk.open(f"ledger/{name}", create=True).close()
+    ledger.close()
+    ledger = _open(disk, covered_from=21)
+    ledger.restart(50, 1, bytes(32))
+    assert strays < set(disk.names("ledger"))
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_sectors_that_cannot_be_read_are_damage(number: int) -> None:
+    """The disk returns an error for a sealed segment: a peer's bytes repair that as well."""
+    disk, _ = _filled(40)
+    whole = Ledger.view(_filled(40)[0], GENESIS).segment_bytes(number)
+    name = f"ledger/{number:012d}.sealed"
+    bad = [True]
+
+    def refuse(operation: Operation) -> None:
+        if bad[0] and operation.kind == "read" and operation.name == name:
+            raise DiskFault("read", name, errno.EIO)
+
+    ledger = _open(disk, covered_from=41)
+    disk.hooks.append(refuse)
+    with pytest.raises(LedgerDamaged, match=f"segment {number} .*Input/output error"):
+        ledger.read(number * 8, number * 8, EVERYTHING)
+    assert ledger.first == number * 8 + 1
+    reopened = _open(disk, covered_from=41)
+    assert [damage.segment for damage in reopened.damages] == [number]
+    bad[0] = False
+    reopened.replace_segment(number, whole)
+    assert reopened.verify().first == 1

@@ -397,3 +397,35 @@ def test_odd_segment_size_is_refused() -> None:
     """A segment is whole sectors, two at least."""
     with pytest.raises(ValueError, match="no whole number of sectors"):
         Wal.create(SimDisk(), IDENTITY, GENESIS, segment_bytes=1000)
+
+
+def test_start_on_a_full_disk_uses_a_spare() -> None:
+    """Not a byte is free: the new segment takes the place of one that was recycled."""
+    disk = _created()
+    wal, _ = _open(disk)
+    for index in range(2, 20):
+        wal.write_group(None, index, [make_entry(index)], index)
+    wal.recycle(18)
+    wal.close()
+    disk.capacity_bytes = disk.used_bytes()
+    wal, recovered = _open(disk)
+    assert recovered.last == 19
+    wal.write_group(None, 20, [make_entry(20)], 19)
+    _, recovered = _open_with_room(disk)
+    assert recovered.last == 20
+
+
+def _open_with_room(disk: SimDisk) -> tuple[Wal, Recovered]:
+    disk.capacity_bytes = None
+    return _open(disk)
+
+
+def test_stray_files_are_left_alone() -> None:
+    """Somebody left notes and copies in the directory."""
+    disk = _created()
+    for name in ("notes.txt", "000000000001.wal.bak", "copy.wal", "spare-x"):
+        disk.open(f"wal/{name}", create=True).close()
+    wal, recovered = _open(disk)
+    wal.recycle(5)
+    assert recovered.last == 1
+    assert {"notes.txt", "000000000001.wal.bak", "copy.wal", "spare-x"} < set(disk.names("wal"))
