@@ -10,6 +10,7 @@ from spur.consensus.port import Refusal
 from spur.controller import front as front_module
 from spur.controller.front import CLUSTER, Front
 from spur.events.envelope import Actor, Entry, chain_next
+from spur.projections import requests
 from spur.projections.apply import ApplyFailed
 from spur.projections.digest import state_digest
 from spur.projections.dispatch import LaunchRun
@@ -20,7 +21,7 @@ from spur.testing.hall import placement, submission
 from spur.values.config import ConfigFile
 from spur.values.configfile import CONFIG_FILE
 from spur.values.ids import JobId, NodeName
-from spur.values.states import Hold
+from spur.values.states import Hold, NodeShareState
 from spur.values.tres import NodeShare
 from spur.wire.calls import Answered, Call, Refused, Reply
 from spur.wire.cluster import AddHost, Reconfigure, ReplicaInfo, ShowCluster
@@ -28,7 +29,7 @@ from spur.wire.declare import Answer, Request
 from spur.wire.jobs import HoldJob, JobAccepted
 from spur.wire.nodes import RegisterNode
 from spur.wire.registry import decode_answer, encode_request
-from spur.wire.runs import PlaceJobs
+from spur.wire.runs import PlaceJobs, ReportAnswered, ReportRun
 
 USER = actor(1001, host_role="controller")
 SHARE = NodeShare(NodeName("n1"), 4, 1_000, 0)
@@ -83,13 +84,20 @@ class Desk:
         self.log = TimedMemoryLog(self.front)
         self.front._log = self.log
 
-    def put(self, request: Request, who: Actor = ADMIN, *, request_id: bytes = b"") -> None:
+    def put(
+        self,
+        request: Request,
+        who: Actor = ADMIN,
+        *,
+        request_id: bytes = b"",
+        since: int | None = None,
+    ) -> None:
         """Hand in a request; its answer comes when it comes."""
         self.asked += 1
         call = Call(
             self.asked,
             request_id or self.asked.to_bytes(16, "big"),
-            self.front.commit,
+            self.front.commit if since is None else since,
             0,
             0,
             None,
@@ -268,6 +276,32 @@ def test_effects_of_an_uncommitted_start_are_dropped_with_the_lead(desk: Desk) -
     desk.front.following(2)
     desk.front.committed(desk.log.entries(desk.front.commit + 1, desk.log.last))
     assert desk.effects == []
+
+
+def test_report_is_taken_however_old_its_first_try_is(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node was cut off while thousands of requests came and were forgotten; it reports at last.
+
+    Its reports have numbers of their own, so one that comes twice is known without its id.
+    """
+    monkeypatch.setattr(requests, "REMEMBERED_REQUESTS_MAX", 1)
+    desk.put(submission(), USER)
+    desk.turn()
+    desk.put(PlaceJobs(0, b"", (placement(JobId(1), SHARE),)), CLUSTER)
+    desk.turn()
+    state = desk.front.state
+    report = ReportRun(
+        NodeName("n1"), b"o" * 16, 1, JobId(1), 0, 1, NodeShareState.ENDED, 0, 0, False, 0
+    )
+    remembered = len(state.requests)
+    host_id = state.nodes[NodeName("n1")].host_id
+    agent = actor(0, host_role="compute", host_id=host_id, via="agent")
+    for outcome in ("done", "already"):
+        desk.put(report, agent, since=1)
+        desk.turn()
+        assert desk.answer() == ReportAnswered(outcome)
+    assert len(state.requests) == remembered
 
 
 def test_read_without_a_quorum_is_answered_with_a_warning(desk: Desk) -> None:
