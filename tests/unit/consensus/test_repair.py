@@ -12,9 +12,8 @@ from spur.consensus.exchange import BlobPart, FetchBlob, FetchSegment, SegmentPa
 from spur.consensus.ledger import Ledger, LedgerDamaged
 from spur.consensus.repair import PATIENCE_TICKS, Repair
 from spur.events.envelope import Entry
-from spur.testing.builders import Cluster
 from spur.testing.disk import SimDisk
-from spur.testing.hall import Hall
+from spur.testing.hall import Hall, submission
 from spur.testing.storage import GENESIS, make_entries
 
 ENTRIES = make_entries(1, 30)
@@ -130,12 +129,11 @@ def test_missing_blob_is_fetched(blob: bytes) -> None:
     assert mine.blobs.get(digest) == blob
 
 
-def test_blob_that_no_peer_has_is_asked_for_again_and_again() -> None:
-    """Nobody has it today: the replica goes on asking everyone, one at a time."""
+def test_blob_that_no_peer_holds_is_asked_for_once_of_each() -> None:
+    """It was erased everywhere before this replica came: nobody is asked for ever."""
     mine, digest = filled(blobs=()), blob_digest(SMALL)
     peers = {number: Repair(number, filled(blobs=())) for number in (2, 3)}
-    asked = mend(mine, peers, lambda repair: repair.want_blob(digest))
-    assert asked[:4] == [2, 3, 2, 3]
+    assert mend(mine, peers, lambda repair: repair.want_blob(digest)) == [2, 3]
     assert mine.blobs.state(digest) is BlobState.MISSING
 
 
@@ -167,17 +165,21 @@ def test_answer_of_somebody_who_was_not_asked_is_ignored() -> None:
         assert repair.collect(part) == (None, None)
 
 
-def submitted() -> Cluster:
-    """Return a cluster whose last entry is a submission with three attachments."""
+def test_entry_is_served_with_its_blobs() -> None:
+    """A late member needs an old entry: it goes with its scripts, or once nobody has them."""
     hall = Hall()
     hall.submit()
-    return hall.cluster
-
-
-def test_entry_is_served_with_its_blobs() -> None:
-    """A late member needs old entries: they go with their scripts, or not before those are here."""
-    entry = submitted().entries[-1]
+    entry = hall.cluster.entries[-1]
     mine = filled(blobs=())
     repair = Repair(1, mine)
     assert repair.with_blobs(entry) is None
-    assert len(repair.wanted) == 1
+    assert len(repair.wanted) == 3
+    blobs = [bytes(16) + attachment.content for attachment in submission().attachments]
+    mine.blobs.put(blobs)
+    whole = repair.with_blobs(entry)
+    assert whole is not None
+    assert whole.blobs == tuple(blobs)
+    mine.blobs.erase([blob_digest(blobs[0])])
+    whole = repair.with_blobs(entry)
+    assert whole is not None
+    assert whole.blobs == (b"", *blobs[1:])
