@@ -347,9 +347,17 @@ class Replica:
         if not self.is_attached and not self.repair.wanted:
             self._replay()
 
-    def snapshot_wanted(self) -> None:
-        """Take note that a snapshot begins: what it does not refer to may be erased after it."""
-        self._blobs_before = self.storage.blobs.held()
+    def snapshot_wanted(self, begin: Callable[[], None]) -> None:
+        """Let a snapshot begin, once it is noted which blobs lie here before it.
+
+        What of them it does not refer to may be erased after it.
+        """
+
+        def noted(held: list[bytes]) -> None:
+            self._blobs_before = held
+            begin()
+
+        self._later("ledger", self.storage.blobs.held, noted)
 
     def snapshot_written(self, index: int) -> None:
         """Learn that a snapshot at this index is durable.

@@ -58,6 +58,7 @@ class Controller:
         self._loop = asyncio.get_running_loop()
         self._failed: asyncio.Future[BaseException] = self._loop.create_future()
         self._ticks = 0
+        self._snapshot_is_due = False
         self._replica: Replica
         self._front: Front
         self._driver: Driver
@@ -174,9 +175,13 @@ class Controller:
             self._want_snapshot()
 
     def _want_snapshot(self) -> None:
-        if not self._snapshots.is_writing:
-            self._replica.snapshot_wanted()
-            self._snapshots.want()
+        if not self._snapshots.is_writing and not self._snapshot_is_due:
+            self._snapshot_is_due = True
+            self._replica.snapshot_wanted(self._begin_snapshot)
+
+    def _begin_snapshot(self) -> None:
+        self._snapshot_is_due = False
+        self._snapshots.want()
 
     def _look_at_disk(self) -> None:
         """Take note of the two marks. Source: LOG-CONTRACT 5.9."""

@@ -265,8 +265,8 @@ class SimMember:
         if self._snapshotting or replica.recorded - replica.snapshot_index < self._snapshot_entries:
             return
         self._snapshotting = True
-        replica.snapshot_wanted()
-        self.world.after(self.world.rng.random() * 2, self._snapshot, self.starts)
+        start, delay_s = self.starts, self.world.rng.random() * 2
+        replica.snapshot_wanted(lambda: self.world.after(delay_s, self._snapshot, start))
 
     def _snapshot(self, start: int) -> None:
         if not self.is_up or start != self.starts:
