@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import importlib.util
 import pkgutil
@@ -33,13 +34,23 @@ for room in (spur.events, spur.projections, spur.commands, spur.wire):
         importlib.import_module(found.name)
 
 
-def product_files(*but: str) -> Iterator[ast.Module]:
-    """Yield the parsed sources of the product, without the shipped test kit and what is named."""
+@functools.cache
+def parsed() -> dict[str, ast.Module]:
+    """Return the parsed sources of the product, without the shipped test kit, by path."""
+    trees = {}
     for folder in PRODUCT:
         for file in sorted((ROOT / folder).rglob("*.py")):
             name = file.relative_to(ROOT).as_posix()
-            if not name.startswith(("spur/testing/", *but)):
-                yield ast.parse(file.read_text(encoding="utf-8"))
+            if not name.startswith("spur/testing/"):
+                trees[name] = ast.parse(file.read_text(encoding="utf-8"))
+    return trees
+
+
+def product_files(*but: str) -> Iterator[ast.Module]:
+    """Yield the parsed sources of the product, without those whose path begins so."""
+    for name, tree in parsed().items():
+        if not name.startswith(but):
+            yield tree
 
 
 def called_names(trees: Iterator[ast.Module]) -> set[str]:

@@ -94,6 +94,8 @@ def leftover_marks(found: list[Source]) -> Iterator[str]:
     unfinished = "FIX" + "ME"
     later = "TO" + "DO"
     for source in found:
+        if unfinished not in source.text and later not in source.text:
+            continue
         for number, line in enumerate(source.text.splitlines(), 1):
             if re.search(rf"\b{unfinished}\b", line):
                 yield f"{source.name}:{number}: {unfinished} does not reach main"
@@ -103,8 +105,12 @@ def leftover_marks(found: list[Source]) -> Iterator[str]:
 
 def unreasoned_ignores(found: list[Source]) -> Iterator[str]:
     """Yield exceptions from a checker that give no reason on their line."""
-    mark = re.compile(r"# (?:type: ignore|no" + r"qa)(?:\[[^\]]*\]|: ?[A-Z0-9, ]+)?(?P<rest>.*)$")
+    mark = re.compile(
+        r"# (?:type: ignore|no" + r"qa)(?:\[[^\]]*\]|: ?[A-Z0-9, ]+)?(?P<rest>.*)$", re.MULTILINE
+    )
     for source in found:
+        if not mark.search(source.text):
+            continue
         for number, line in enumerate(source.text.splitlines(), 1):
             match = mark.search(line)
             if match and not re.search(r"#\s*\w.{4,}", match["rest"]):
@@ -268,7 +274,9 @@ def foreign_words(tree: Path) -> Iterator[str]:
     for file in text_files(tree):
         if file == Path(__file__) or file.name == Path(__file__).name:
             continue
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        text = file.read_text(encoding="utf-8")
+        lines = text.splitlines() if FOREIGN.search(text) else []
+        for number, line in enumerate(lines, 1):
             match = FOREIGN.search(line)
             if match and not (file.parent.name == "ops" and match[0].startswith("--")):
                 yield f"{file.relative_to(tree)}:{number}: speaks of {match[0]!r}"
