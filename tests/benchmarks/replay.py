@@ -184,6 +184,7 @@ def write_log(path: Path, *, live: int, lives: int, seed: int) -> int:
 
     for _ in range(live):
         mill.submit()
+        mill.cluster.pass_seconds(0.1)
         if len(entries) >= 10_000:
             flush()
     first = mill.cluster.state.index + 1
