@@ -15,7 +15,7 @@ from spur.events.cluster import (
 from spur.events.cluster import HostAdded as HostWasAdded
 from spur.events.declare import NEWEST_CLUSTER_VERSION
 from spur.projections.cluster import config_of
-from spur.projections.digest import STATE_VERSION, state_digest
+from spur.projections.digest import digest_version, state_digest
 from spur.projections.nodeviews import cluster_info
 from spur.projections.state import State
 from spur.values.configdiff import compare_configs
@@ -96,7 +96,7 @@ def decide_checkpoint(state: State, request: Checkpoint, context: Context) -> De
         index=state.index,
         chain=state.chain,
         digest=state_digest(state),
-        version=STATE_VERSION,
+        version=digest_version(state),
     )
     return Decision((event,), Done())
 

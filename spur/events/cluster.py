@@ -52,7 +52,7 @@ class ClusterCheckpointed(Event, frozen=True):
     chain: bytes
     digest: bytes
     version: int
-    """`STATE_VERSION` of the digest; one of another version is not compared."""
+    """Names the shapes of all tables; a digest over other shapes is not compared."""
 
 
 @event("cluster.restored")

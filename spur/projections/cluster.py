@@ -18,7 +18,7 @@ from spur.events.cluster import (
 )
 from spur.projections.apply import At, applies
 from spur.projections.counters import JOB_ID_COUNTER, counter, raise_counter
-from spur.projections.digest import STATE_VERSION, state_digest
+from spur.projections.digest import digest_version, state_digest
 from spur.projections.nodes import NodeBlockRow, configure_nodes
 from spur.projections.partitions import PartitionRow, configure_partitions
 from spur.projections.tables import Row, replace_rows
@@ -152,7 +152,7 @@ def apply_cluster_checkpoint(state: State, at: At, event: ClusterCheckpointed) -
             f"the checkpoint is of entry {event.index} with chain {event.chain.hex()}; "
             f"here is entry {state.index} with chain {state.chain.hex()}"
         )
-    if event.version == STATE_VERSION and event.digest != state_digest(state):
+    if event.version == digest_version(state) and event.digest != state_digest(state):
         raise InvariantBroken(
             f"the state after entry {state.index} differs from the leader's: "
             f"digest {state_digest(state).hex()}, not {event.digest.hex()}"

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -223,10 +224,14 @@ def replace_rows(table: Table[K, R], wanted: Mapping[K, R]) -> None:
 def table_lines(tables: Iterable[Table[Any, Any]]) -> list[str]:
     """Return the line of each table for the lock of shapes, in order of names.
 
-    A table whose shape changes gets the next version, and `STATE_VERSION` rises with it.
+    A table whose shape changes gets the next version.
     """
     return sorted(
-        f"{table.name} {table.version} key={shape_text(table.key_type)} "
-        f"row={shape_hash(table.row_type)}"
-        for table in tables
+        _table_line(table.name, table.version, table.key_type, table.row_type) for table in tables
     )
+
+
+@lru_cache(maxsize=256)
+def _table_line(name: str, version: int, key_type: Any, row_type: type[msgspec.Struct]) -> str:
+    """Return the line of one table; working out a shape takes a millisecond."""
+    return f"{name} {version} key={shape_text(key_type)} row={shape_hash(row_type)}"
