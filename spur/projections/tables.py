@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -227,11 +226,19 @@ def table_lines(tables: Iterable[Table[Any, Any]]) -> list[str]:
     A table whose shape changes gets the next version.
     """
     return sorted(
-        _table_line(table.name, table.version, table.key_type, table.row_type) for table in tables
+        f"{table.name} {table.version} key={shape_text(table.key_type)} "
+        f"row={_row_hash(table.row_type)}"
+        for table in tables
     )
 
 
-@lru_cache(maxsize=256)
-def _table_line(name: str, version: int, key_type: Any, row_type: type[msgspec.Struct]) -> str:
-    """Return the line of one table; working out a shape takes a millisecond."""
-    return f"{name} {version} key={shape_text(key_type)} row={shape_hash(row_type)}"
+_ROW_HASHES: dict[type[msgspec.Struct], str] = {}
+"""Hashes of the shapes of rows; working one out takes a millisecond."""
+
+
+def _row_hash(row_type: type[msgspec.Struct]) -> str:
+    """Return the hash of a row's shape."""
+    known = _ROW_HASHES.get(row_type)
+    if known is None:
+        known = _ROW_HASHES[row_type] = shape_hash(row_type)
+    return known
