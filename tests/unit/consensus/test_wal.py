@@ -165,9 +165,12 @@ def test_recycling_keeps_what_is_not_below_the_index() -> None:
     wal, _ = _open(disk)
     for index in range(2, 60):
         wal.write_group(None, index, [make_entry(index)], index)
-    wal.recycle(30)
-    _, recovered = _open(disk)
-    assert recovered.first <= 30
+    for below in range(1, 40):
+        wal.recycle(below)
+        wal.close()
+        wal, recovered = _open(disk)
+        assert recovered.first <= below
+    assert recovered.first > 30
     assert recovered.entries[-1].index == 59
     assert recovered.entries == make_entries(recovered.first, 59)
     wal, _ = _open(disk)
