@@ -22,10 +22,10 @@ KEYS = st.integers(0, 12)
 CHANGES = st.lists(st.tuples(KEYS, st.one_of(st.none(), st.builds(Pot, SOME, SOME)), KEYS))
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
-@given(changes=CHANGES, sweep=st.integers(0, 3))
+@settings(max_examples=400, deadline=None, derandomize=True)
+@given(changes=CHANGES, sweep=st.integers(0, 3), recent=st.integers(0, 3))
 def test_walks_give_what_a_sorted_look_at_the_rows_gives(
-    changes: list[tuple[int, Pot | None, int]], sweep: int
+    changes: list[tuple[int, Pot | None, int]], sweep: int, recent: int
 ) -> None:
     """Rows come, change, go and come back, and somebody looks in between."""
     keys: SortedKeys[int, Pot] = SortedKeys()
@@ -33,7 +33,8 @@ def test_walks_give_what_a_sorted_look_at_the_rows_gives(
     plain: Group[int, Pot] = Group(lambda _, row: row.colour)
     ordered: Ordered[int, Pot] = Ordered(lambda _, row: row.weight)
     table: Table[int, Pot] = Table("pots", int, Pot, Journal(), keys, groups, plain, ordered)
-    former, lazysort._SWEEP_MIN = lazysort._SWEEP_MIN, sweep
+    former = lazysort._SWEEP_MIN, lazysort._RECENT_MAX
+    lazysort._SWEEP_MIN, lazysort._RECENT_MAX = sweep, recent
     try:
         for key, row, look in changes:
             if row is None:
@@ -57,4 +58,4 @@ def test_walks_give_what_a_sorted_look_at_the_rows_gives(
             fresh.fill(table.rows)
             assert fresh.contents() == index.contents()
     finally:
-        lazysort._SWEEP_MIN = former
+        lazysort._SWEEP_MIN, lazysort._RECENT_MAX = former

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spur.projections.indexes import Group, Oldest, Ordered, Spread
+from spur.projections.indexes import Group, Oldest, Ordered, SortedKeys, Spread
 from spur.projections.tables import Journal, Row, Table, Undo, replace_rows
 
 
@@ -178,3 +178,16 @@ def test_oldest_refuses_the_middle(write: Callable[[Any], None]) -> None:
         write(pots)
     assert oldest.contents() == [(1, 1), (2, 2), (3, 3)]
     assert pots[2] == Pot("red", 2)
+
+
+def test_a_queue_that_moves_on_does_not_grow() -> None:
+    """Jobs come with rising ids and leave in that order, for months."""
+    keys: SortedKeys[int, Pot] = SortedKeys()
+    pots: Table[int, Pot] = Table("pots", int, Pot, Journal(), keys)
+    for number in range(20_000):
+        pots.put(number, Pot("red", None))
+        if number >= 10:
+            pots.delete(number - 10)
+        if number % 7 == 0:
+            assert len(list(keys.after(-1))) == len(pots)
+    assert len(keys._keys._items) < 3_000
