@@ -31,6 +31,10 @@ _RECENT_MAX = 2_000
 milliseconds for a hundred thousand."""
 
 
+_UNREAD_MAX = 4_096
+"""Items that may go before the lists are looked through, though nobody reads them."""
+
+
 class LazySorted(Generic[T]):
     """Items in order; `holds` says of each whether it is still there.
 
@@ -61,8 +65,10 @@ class LazySorted(Generic[T]):
         self._came.append(item)
 
     def remove(self) -> None:
-        """Count one item as gone; `holds` knows which."""
+        """Count one item as gone; `holds` knows which, from before this call on."""
         self._gone += 1
+        if not self._gone % _UNREAD_MAX:
+            self._tidy()
 
     def walk(self, after: T | None = None) -> Iterator[T]:
         """Yield what is there, in order, from the first or from above `after` on.

@@ -33,8 +33,9 @@ def test_walks_give_what_a_sorted_look_at_the_rows_gives(
     plain: Group[int, Pot] = Group(lambda _, row: row.colour)
     ordered: Ordered[int, Pot] = Ordered(lambda _, row: row.weight)
     table: Table[int, Pot] = Table("pots", int, Pot, Journal(), keys, groups, plain, ordered)
-    former = lazysort._SWEEP_MIN, lazysort._RECENT_MAX
+    former = lazysort._SWEEP_MIN, lazysort._RECENT_MAX, lazysort._UNREAD_MAX
     lazysort._SWEEP_MIN, lazysort._RECENT_MAX = sweep, recent
+    lazysort._UNREAD_MAX = 1 + recent
     try:
         for key, row, look in changes:
             if row is None:
@@ -58,4 +59,4 @@ def test_walks_give_what_a_sorted_look_at_the_rows_gives(
             fresh.fill(table.rows)
             assert fresh.contents() == index.contents()
     finally:
-        lazysort._SWEEP_MIN, lazysort._RECENT_MAX = former
+        lazysort._SWEEP_MIN, lazysort._RECENT_MAX, lazysort._UNREAD_MAX = former
