@@ -244,7 +244,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as directory:
         path = options.log or Path(directory) / "log"
-        mark = path.with_suffix(".first")
+        mark = path / "first"
         if not mark.exists():
             first = write_log(path, live=options.live, lives=options.lives, seed=options.seed)
             mark.write_text(str(first))
