@@ -223,7 +223,7 @@ class Core:
                     self._follow(self.term, 0)
                     return
             lead.tick(self._log.commit)
-        elif self._elapsed >= self._timeout:
+        elif self._elapsed >= self._timeout and not self._awaits_own_vote():
             self._follow(self.term, 0)
             self._campaign_softly()
         elif self._forwarded.has_waited(self._settings.resend_ticks):
@@ -556,6 +556,11 @@ class Core:
                     PreVote(self.me, voter, self.term + 1, tail.last, tail.last_term)
                 )
         self._count_vote(self.me, granted=True)
+
+    def _awaits_own_vote(self) -> bool:
+        # Its candidacy has not even begun: on a disk that is slower than an election, another
+        # one would void the vote that is being written, again and again.
+        return self.role is Role.CANDIDATE and self.me not in self._ballot
 
     def _campaign(self, *, transfer: bool) -> None:
         self._follow(self.term + 1, 0)

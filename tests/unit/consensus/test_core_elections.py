@@ -48,6 +48,22 @@ def test_single_voter_leads_once_its_own_vote_is_durable() -> None:
     assert core.commit == 2
 
 
+@pytest.mark.parametrize("voters", [(1,), (1, 2, 3)])
+def test_candidate_waits_for_a_slow_disk_and_wins(voters: tuple[int, ...]) -> None:
+    """On a worn disk a sync takes longer than an election: the vote that is being written counts.
+
+    A candidate that stood again each time would write votes for ever and never lead.
+    """
+    script = CoreScript(voters)
+    for _ in range(5):
+        script.tick(1, 2 * ELECTION_TICKS)
+        for message in (*script.sent(PreVote), *script.sent(PreVoteReply)):
+            script.deliver(message)
+    script.settle()
+    core = script.core(1)
+    assert (core.is_leader, core.term) == (True, 1)
+
+
 def test_single_voter_commits_only_what_its_disk_has() -> None:
     """A submission to a controller on its own waits for the disk before it is answered."""
     script = CoreScript((1,))
