@@ -23,30 +23,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from spur.consensus.disk import Disk, File, numbers_of
-from spur.consensus.faults import (
-    AlreadyCreated,
-    ForeignDirectory,
-    StorageDamaged,
-    WalDamaged,
-    WalLost,
-)
+from spur.consensus.faults import AlreadyCreated, StorageDamaged, WalLost
 from spur.consensus.genesis import GENESIS_FILE, Genesis, genesis_entry, store_genesis
 from spur.consensus.hardstate import HardState
 from spur.consensus.records import (
     COPY,
     RESTART,
     SECTOR,
-    Group,
     SegmentHeader,
-    Torn,
     WalIdentity,
-    decode_header,
     encode_group,
     encode_header,
     encode_records,
     group_size,
-    read_group,
 )
+from spur.consensus.wal_reader import DIRECTORY, WalReader, WalSegment, read_identity
 from spur.events.envelope import Entry
 from spur.values.errors import InvariantBroken
 
@@ -67,8 +58,6 @@ SPARES_MAX = 2
 ZERO_BYTES = 1 << 20
 """Bytes zeroed between two syncs, so that a group's own sync never waits for much."""
 
-_DIRECTORY = "wal"
-
 
 @dataclass(frozen=True)
 class Recovered:
@@ -88,26 +77,6 @@ class Recovered:
         return self.first + len(self.entries) - 1
 
 
-@dataclass
-class _Segment:
-    number: int
-    size: int
-    top: int
-    """Highest index of an entry in it; 0 for none."""
-    bottom: int = 0
-    """Lowest index of an entry in it; 0 for none."""
-
-    @property
-    def name(self) -> str:
-        return _name(self.number)
-
-    def note(self, entries: Sequence[Entry]) -> None:
-        if entries:
-            first, last = entries[0].index, entries[-1].index
-            self.bottom = min(self.bottom or first, first)
-            self.top = max(self.top, last)
-
-
 class Wal:
     """An open write-ahead log. One thread writes; another may recycle meanwhile."""
 
@@ -117,7 +86,7 @@ class Wal:
         self.identity = identity
         self._disk = disk
         self._segment_bytes = segment_bytes
-        self._segments: list[_Segment] = []
+        self._segments: list[WalSegment] = []
         self._dirty: list[str] = []
         """Spares that are still to be zeroed."""
         self._spares: list[str] = []
@@ -150,7 +119,7 @@ class Wal:
         Raises: AlreadyCreated.
         """
         _clear_unborn(disk)
-        disk.make_dir(_DIRECTORY)
+        disk.make_dir(DIRECTORY)
         disk.sync_dir("")
         wal = cls(disk, identity, segment_bytes)
         first = genesis_entry(genesis)
@@ -170,7 +139,7 @@ class Wal:
 
         Raises: WalDamaged, WalLost, ForeignDirectory, NewerFormat.
         """
-        found = _Reader(disk, identity)
+        found = WalReader(disk, identity)
         found.read()
         # The names of directory and genesis file: they may be seen though their sync failed.
         disk.sync_dir("")
@@ -303,7 +272,7 @@ class Wal:
         records = encode_records(entries)
         size = max(self._segment_bytes, SECTOR + group_size(records))
         previous = self._segments[-1].number if self._segments else 0
-        segment = _Segment(number or previous + 1, size, 0)
+        segment = WalSegment(number or previous + 1, size, 0)
         hard = self._hard
         header, seed = encode_header(
             SegmentHeader(
@@ -327,7 +296,7 @@ class Wal:
         file.sync()
         file.close()
         self._disk.rename(spare, segment.name)
-        self._disk.sync_dir(_DIRECTORY)
+        self._disk.sync_dir(DIRECTORY)
         self.close()
         self._file = self._disk.open(segment.name)
         self._offset, self._size, self._seed = SECTOR + len(group), size, seed
@@ -362,13 +331,13 @@ class Wal:
     def _new_spare_name(self) -> str:
         with self._guards_lists:
             self._spare_number += 1
-            return f"{_DIRECTORY}/spare-{self._spare_number}"
+            return f"{DIRECTORY}/spare-{self._spare_number}"
 
     def _set_aside(self, name: str) -> str:
         spare = self._new_spare_name()
         self._disk.rename(name, spare)
         # One at a time, so that a crash never leaves a hole in the row of segments.
-        self._disk.sync_dir(_DIRECTORY)
+        self._disk.sync_dir(DIRECTORY)
         return spare
 
     def _clean(self, name: str) -> None:
@@ -381,185 +350,13 @@ class Wal:
                 self._spares.append(name)
         if not keep:
             self._disk.remove(name)
-            self._disk.sync_dir(_DIRECTORY)
+            self._disk.sync_dir(DIRECTORY)
 
     def _zero(self, file: File, size: int) -> None:
         for offset in range(0, size, ZERO_BYTES):
             file.zero(offset, min(ZERO_BYTES, size - offset))
             file.sync()
         file.close()
-
-
-class _Reader:
-    """Reads all segments of a directory in order; changes nothing."""
-
-    def __init__(self, disk: Disk, identity: WalIdentity | None) -> None:
-        self._disk = disk
-        self._identity = identity
-        self.segments: list[_Segment] = []
-        self.ends: dict[int, int] = {}
-        """Where the groups of each segment end."""
-        self.superseded: list[str] = []
-        """Segments whose entries a later one copied."""
-        self.spares: list[str] = []
-        self.spare_number = 0
-        self.hard = HardState(0, 0)
-        self.commit = 0
-        self.first = 1
-        self.entries: list[Entry] = []
-        self.tail = 1
-        """Index of the first entry of the last group."""
-        self.tail_offset = 0
-        """Where the last group begins in its segment."""
-        self.next_group = 1
-        self.groups = 0
-        self.cut: str | None = None
-
-    def read(self) -> None:
-        """Read everything. Raises as `Wal.open` does."""
-        row = self._row()
-        oldest = row[0][0]
-        self.first = self.tail = oldest.next_index
-        self.next_group = oldest.next_group
-        self.hard = HardState(oldest.term, oldest.vote)
-        self.commit = oldest.commit
-        for position, (header, seed) in enumerate(row):
-            successor = row[position + 1][0] if position + 1 < len(row) else None
-            self._read_segment(header, seed, successor)
-        if self.commit >= self.first + len(self.entries):
-            raise WalDamaged(
-                _name(row[-1][0].number),
-                self.ends[row[-1][0].number],
-                f"entry {self.commit} was committed but is not there",
-            )
-
-    def needed(self) -> list[_Segment]:
-        """Return the segments still needed once the tail lies in a new one: a first part of all.
-
-        Those at the end that hold nothing but what is copied go; if everything held is copied,
-        none is needed.
-        """
-        if self.tail == self.first:
-            return []
-        kept = list(self.segments)
-        while not kept[-1].top or kept[-1].bottom >= self.tail:
-            kept.pop()
-        return kept
-
-    def proven_end(self, segment: _Segment) -> int:
-        """Return where the groups of a segment end that need not be moved."""
-        return self.tail_offset if segment is self.segments[-1] else self.ends[segment.number]
-
-    def headers(self) -> list[tuple[SegmentHeader, int]]:
-        """Return header and seed of each segment file, by number."""
-        names = self._disk.names(_DIRECTORY)
-        for number in numbers_of(names, "spare-", ""):
-            self.spares.append(f"{_DIRECTORY}/spare-{number}")
-            self.spare_number = number
-        numbers = numbers_of(names, "", ".wal")
-        if not numbers:
-            raise WalLost("the write-ahead log is missing")
-        return [self._header(_name(number)) for number in numbers]
-
-    def _header(self, name: str) -> tuple[SegmentHeader, int]:
-        file = self._disk.open(name)
-        try:
-            header, seed = decode_header(name, file.read_at(0, SECTOR))
-            size = file.size()
-        finally:
-            file.close()
-        if name != _name(header.number):
-            raise WalDamaged(name, 0, f"its header is that of {_name(header.number)}")
-        if size != header.size:
-            raise WalDamaged(name, size, f"it has {size} bytes and its header says {header.size}")
-        if self._identity is not None:
-            _require_ours(name, header.identity, self._identity)
-        return header, seed
-
-    def _row(self) -> list[tuple[SegmentHeader, int]]:
-        """Return the segments that count, oldest first, by following the links from the newest."""
-        by_number = {header.number: (header, seed) for header, seed in self.headers()}
-        newest = max(by_number)
-        row = [by_number.pop(newest)]
-        while row[-1][0].previous in by_number:
-            row.append(by_number.pop(row[-1][0].previous))
-        oldest = row[-1][0]
-        for number in by_number:
-            if oldest.previous and number < oldest.number:
-                raise WalLost(f"{_name(oldest.previous)} is missing while {_name(number)} is there")
-            self.superseded.append(_name(number))
-        row.reverse()
-        return row
-
-    def _read_segment(
-        self, header: SegmentHeader, seed: int, successor: SegmentHeader | None
-    ) -> None:
-        name = _name(header.number)
-        file = self._disk.open(name)
-        try:
-            image = file.read_at(0, header.size)
-        finally:
-            file.close()
-        segment = _Segment(header.number, header.size, 0)
-        end = header.size if successor is None else successor.previous_end
-        offset = SECTOR
-        if header.next_group < self.next_group:
-            raise WalDamaged(name, 0, f"group {self.next_group} should be the next one")
-        self.next_group = header.next_group
-        while offset < end:
-            group = read_group(name, image, offset, end, seed, self.next_group)
-            if not isinstance(group, Group):
-                self._end_segment(name, offset, group, successor)
-                break
-            self._take(name, offset, group)
-            self.tail_offset = offset
-            segment.note(group.entries)
-            offset = group.end
-        self.segments.append(segment)
-        self.ends[header.number] = offset
-
-    def _end_segment(
-        self, name: str, offset: int, torn: Torn | None, successor: SegmentHeader | None
-    ) -> None:
-        """Judge a place where no whole group is: only the very last one may be torn."""
-        if successor is not None:
-            raise WalDamaged(name, offset, f"group {self.next_group} is not whole here")
-        if offset == SECTOR:
-            raise WalDamaged(name, offset, "its first group was synced before it had its name")
-        if torn is not None:
-            self.cut = (
-                f"{name} ended in a torn group (number {torn.number} at byte {torn.offset}), whose "
-                "sync never returned; it was cut off, and nothing in it had been acknowledged"
-            )
-
-    def _take(self, name: str, offset: int, group: Group) -> None:
-        self.groups += 1
-        self.next_group = group.number + 1
-        self.hard = HardState(group.term, group.vote)
-        self.commit = max(self.commit, group.commit)
-        self.tail = group.first
-        entries = group.entries
-        if [entry.index for entry in entries] != list(
-            range(group.first, group.first + len(entries))
-        ):
-            raise WalDamaged(name, offset, f"the entries of group {group.number} are not in a row")
-        if group.flags & RESTART or group.first < self.first:
-            self.first, self.entries = group.first, entries
-            return
-        if group.first > self.first + len(self.entries):
-            raise WalDamaged(name, offset, f"no entry comes before {group.first}")
-        if entries:
-            del self.entries[group.first - self.first :]
-            self.entries += entries
-
-
-def read_identity(disk: Disk) -> WalIdentity:
-    """Return whose log lies here, from the newest segment's header; checks no group.
-
-    Raises: WalLost, WalDamaged, NewerFormat.
-    """
-    header, _ = max(_Reader(disk, None).headers(), key=lambda each: each[0].number)
-    return header.identity
 
 
 def require_reach(recovered: Recovered, durable_last: int) -> None:
@@ -581,32 +378,13 @@ def require_reach(recovered: Recovered, durable_last: int) -> None:
         )
 
 
-def _name(number: int) -> str:
-    return f"{_DIRECTORY}/{number:012d}.wal"
-
-
-def _require_ours(name: str, found: WalIdentity, ours: WalIdentity) -> None:
-    pairs = (
-        ("cluster", found.cluster_id.hex(), ours.cluster_id.hex()),
-        ("disk", found.disk_id.hex(), ours.disk_id.hex()),
-        ("incarnation", found.incarnation, ours.incarnation),
-        ("node", found.node_id, ours.node_id),
-    )
-    for what, theirs, expected in pairs:
-        if theirs != expected:
-            raise ForeignDirectory(
-                f"{name} belongs to {what} {theirs}, and this is {what} {expected}; "
-                "nothing was changed"
-            )
-
-
 def _clear_unborn(disk: Disk) -> None:
     """Remove what an interrupted creation left; refuse anything that may be somebody's log."""
     if disk.exists(GENESIS_FILE):
         raise AlreadyCreated("the directory holds a log already; nothing was changed")
-    names = disk.names(_DIRECTORY)
+    names = disk.names(DIRECTORY)
     if disk.names("ledger") or numbers_of(names, "", ".wal"):
-        found = _Reader(disk, None)
+        found = WalReader(disk, None)
         try:
             found.read()
         except StorageDamaged:
@@ -617,6 +395,6 @@ def _clear_unborn(disk: Disk) -> None:
                 "member); nothing was changed"
             )
     for name in names:
-        disk.remove(f"{_DIRECTORY}/{name}")
+        disk.remove(f"{DIRECTORY}/{name}")
     if disk.exists(f"{GENESIS_FILE}.new"):
         disk.remove(f"{GENESIS_FILE}.new")
