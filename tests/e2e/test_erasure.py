@@ -65,6 +65,9 @@ def test_purged_jobs_script_is_erased(controllers: Controllers) -> None:
             assert isinstance(await client.ask(Reconfigure(files), Configured), Configured)
             purged = await submit_and_cancel(client, with_secret())
             end_s = asyncio.get_running_loop().time() + PATIENCE_S
+            while not holds_secret(directory):  # it goes there from the log, soon
+                assert asyncio.get_running_loop().time() < end_s, "the script was never stored"
+                await asyncio.sleep(0.01)
             while holds_secret(directory):
                 assert asyncio.get_running_loop().time() < end_s, "the secret is still there"
                 await submit_and_cancel(client, submission(hold=True))
