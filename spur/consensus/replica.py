@@ -260,7 +260,7 @@ class Replica:
             self.repair.want_segment(damage.segment)
             return
         self.is_attached = True
-        self._tend_blobs(())
+        self._tend_blobs((), 0)
 
     # -- inputs
     def take(self, message: Message | Exchange) -> None:
@@ -368,16 +368,16 @@ class Replica:
         self._snapshot_index = max(self._snapshot_index, index)
         self._plan_recycling()
         held, self._blobs_before = self._blobs_before, []
-        self._tend_blobs(held)
+        self._tend_blobs(held, index)
 
-    def _tend_blobs(self, held: Sequence[bytes]) -> None:
+    def _tend_blobs(self, held: Sequence[bytes], index: int) -> None:
         """Erase what no snapshot needs of `held`, and fetch what the newest one lacks here."""
 
         def want(lacking: Sequence[bytes]) -> None:
             for digest in lacking:
                 self.repair.want_blob(digest)
 
-        self._later("ledger", lambda: self.supply.tend_blobs(held), want)
+        self._later("ledger", lambda: self.supply.tend_blobs(held, index), want)
 
     def close(self) -> None:
         """Close the files; everything acknowledged is durable."""
@@ -643,7 +643,7 @@ class Replica:
         self._snapshot_index = snapshot.index
         self._machine.restored(loaded)
         self.core.installed(snapshot.index, snapshot.term, Membership.decode(snapshot.membership))
-        self._tend_blobs(())
+        self._tend_blobs((), 0)
 
 
 def _nothing(_: Any) -> None:

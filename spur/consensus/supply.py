@@ -72,8 +72,11 @@ class Supply:
                     break
         return _chunk(snapshots[0], 0, snapshots[0].manifest) if snapshots else None
 
-    def tend_blobs(self, held: Sequence[bytes]) -> list[bytes]:
+    def tend_blobs(self, held: Sequence[bytes], index: int) -> list[bytes]:
         """Erase those of `held` that the newest snapshot does not refer to.
+
+        They lay here before the snapshot at `index`: an older one, that takes its place because it
+        is damaged, does not know of all of them, and none is erased.
 
         Returns the digests that it refers to and that are missing here.
         """
@@ -83,7 +86,8 @@ class Supply:
                 live = snapshot.live_blobs()
             except SnapshotDamaged:
                 return []
-            blobs.erase(digest for digest in held if digest not in live)
+            if snapshot.index >= index:
+                blobs.erase(digest for digest in held if digest not in live)
             return [each for each in sorted(live) if blobs.state(each) is BlobState.MISSING]
         return []
 
