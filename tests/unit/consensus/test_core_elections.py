@@ -57,8 +57,10 @@ def test_candidate_waits_for_a_slow_disk_and_wins(voters: tuple[int, ...]) -> No
     script = CoreScript(voters)
     for _ in range(5):
         script.tick(1, 2 * ELECTION_TICKS)
-        for message in (*script.sent(PreVote), *script.sent(PreVoteReply)):
-            script.deliver(message)
+        for asked in script.sent(PreVote):
+            script.deliver(asked)
+        for answered in script.sent(PreVoteReply):
+            script.deliver(answered)
     script.settle()
     core = script.core(1)
     assert (core.is_leader, core.term) == (True, 1)
