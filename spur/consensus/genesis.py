@@ -17,6 +17,7 @@ __all__ = [
     "GENESIS_FILE",
     "GENESIS_FORMAT",
     "GENESIS_TERM",
+    "SEGMENT_ENTRIES",
     "Genesis",
     "genesis_chain",
     "genesis_entry",
@@ -28,6 +29,9 @@ GENESIS_FILE = "genesis"
 GENESIS_FORMAT = 1
 GENESIS_TERM = 1
 """Term of entry 1; the first election is for the next one."""
+
+SEGMENT_ENTRIES = 16384
+"""Entries of a ledger segment, unless a cluster is made with another number."""
 
 _MAGIC = b"SPURGEN\x01"
 _SIZE_MAX = 1 << 20
@@ -50,7 +54,7 @@ class Genesis(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=Tr
     chain_digest: str = "sha256"
     blob_digest: str = "sha256"
     record_check: str = "crc32c"
-    segment_entries: int = 16384
+    segment_entries: int = SEGMENT_ENTRIES
     """Entries of a ledger segment: segment n ends with index n times this."""
 
     @property

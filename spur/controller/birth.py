@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from spur.consensus.disk import OsDisk
-from spur.consensus.genesis import Genesis
+from spur.consensus.genesis import SEGMENT_ENTRIES, Genesis
 from spur.consensus.membership import Member, Membership
 from spur.consensus.opening import ReplicaOptions, create_replica
 from spur.controller.authority import Authority, write_credentials
@@ -44,8 +44,12 @@ def give_birth(
     controllers: Sequence[NewController],
     now: datetime | None = None,
     options: ReplicaOptions | None = None,
+    *,
+    segment_entries: int = SEGMENT_ENTRIES,
 ) -> Genesis:
     """Make a cluster of 1, 3 or 5 controllers; return its genesis.
+
+    `segment_entries` is the length of a ledger segment, for ever.
 
     Raises: OperatorFault when a directory is in use or the number is another; nothing is made.
     """
@@ -66,7 +70,11 @@ def give_birth(
         Member(number, secrets.token_bytes(16), True, new.raft_address, new.rpc_address)
         for number, new in enumerate(controllers, 1)
     )
-    genesis = Genesis(cluster_id=cluster_id, membership=Membership(members).encode())
+    genesis = Genesis(
+        cluster_id=cluster_id,
+        membership=Membership(members).encode(),
+        segment_entries=segment_entries,
+    )
     for new in controllers:
         new.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         new.directory.chmod(0o700)

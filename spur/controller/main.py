@@ -22,6 +22,7 @@ from spur.controller.birth import NewController, give_birth
 from spur.controller.process import run_daemon, tune_interpreter
 from spur.controller.settings import load_settings
 from spur.controller.shell import Controller
+from spur.events.codec import UnreadableRecord
 from spur.values.errors import OperatorFault
 
 __all__ = ["main"]
@@ -84,6 +85,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DiskFault as fault:
         LOG.error("%s", fault)
         return EXIT_DISK
+    except UnreadableRecord as fault:
+        LOG.error(
+            "%s; nothing is skipped, so this controller stops: start it with the release that wrote"
+            " the entry",
+            fault,
+        )
+        return EXIT_REFUSED
     except OperatorFault as fault:
         LOG.error("%s", fault)
         return EXIT_REFUSED

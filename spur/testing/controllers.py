@@ -11,12 +11,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from spur.client.blocking import BlockingClient
 from spur.client.client import Client
 from spur.client.tls import TlsFiles
+from spur.consensus.genesis import SEGMENT_ENTRIES
 from spur.controller.authority import credentials_in
 from spur.controller.birth import TLS_DIRECTORY, NewController, give_birth
 from spur.controller.settings import SETTINGS_FILE
@@ -38,6 +40,8 @@ class ControllerProcess:
     rpc_address: str
     prefix: Sequence[str] = ()
     """Words before the command: how to run it on its host."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Added to this process's environment."""
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -75,6 +79,7 @@ class ControllerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                env={**os.environ, **self.environment},
                 start_new_session=True,
             )
 
@@ -91,16 +96,23 @@ class ControllerProcess:
             self.process.wait()
             self.process = None
 
-    def stop(self) -> int:
-        """End it politely; return its exit status."""
+    def wait(self) -> int:
+        """Wait until it ends by itself; return its exit status.
+
+        Raises: subprocess.TimeoutExpired when it goes on for long.
+        """
         if self.process is None:
             return 0
-        self.signal(signal.SIGCONT)
-        self.signal(signal.SIGTERM)
         try:
             return self.process.wait(PATIENCE_S)
         finally:
             self.kill()
+
+    def stop(self) -> int:
+        """End it politely; return its exit status."""
+        self.signal(signal.SIGCONT)
+        self.signal(signal.SIGTERM)
+        return self.wait()
 
     def words(self) -> str:
         """Return what it has said so far."""
@@ -124,10 +136,12 @@ class Controllers:
         hosts: Sequence[str] = (),
         prefixes: Sequence[Sequence[str]] = (),
         settings: str = "",
+        segment_entries: int = SEGMENT_ENTRIES,
     ) -> Controllers:
         """Make a cluster: ports count up from the first, two for each controller.
 
-        `settings` is added to each controller's settings file.
+        `settings` is added to each controller's settings file; `segment_entries` is the length of
+        a ledger segment.
         """
         members = []
         for number in range(count):
@@ -149,12 +163,26 @@ class Controllers:
                     rpc_address=member.rpc_address,
                 )
                 for member in members
-            ]
+            ],
+            segment_entries=segment_entries,
         )
         for member in members:
             with (member.directory / SETTINGS_FILE).open("a") as file:
                 file.write(settings)
         return cls(members)
+
+    def copy(self, directory: Path) -> Controllers:
+        """Return a copy of the whole cluster, as its files are now; only one of the two can run."""
+        members = []
+        for member in self.members:
+            target = directory / member.directory.name
+            # What is not written yet of a log is zeros; holes are quicker to copy.
+            subprocess.run(
+                ["cp", "-a", "--sparse=always", str(member.directory), str(target)], check=True
+            )
+            (target / "log").unlink(missing_ok=True)
+            members.append(replace(member, directory=target, process=None))
+        return Controllers(members)
 
     @property
     def credentials(self) -> TlsFiles:
@@ -185,6 +213,18 @@ class Controllers:
     def local(self, member: ControllerProcess, *, deadline_s: float = PATIENCE_S) -> Client:
         """Return a client of one controller's Unix socket."""
         return Client([member.socket], deadline_s=deadline_s)
+
+    def blocking(
+        self, member: ControllerProcess | None = None, *, deadline_s: float = PATIENCE_S
+    ) -> BlockingClient:
+        """Return a blocking client: of all controllers over TLS, or of one by its Unix socket."""
+        if member is not None:
+            return BlockingClient([member.socket], deadline_s=deadline_s)
+        return BlockingClient(
+            [each.rpc_address for each in self.members],
+            tls=self.credentials,
+            deadline_s=deadline_s,
+        )
 
     async def leader(self) -> ControllerProcess:
         """Return the controller that leads.
