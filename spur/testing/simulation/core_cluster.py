@@ -1,14 +1,16 @@
 """A deterministic simulation of several cores: one seed is one run, and every step is checked.
 
 Faults: messages lost, repeated, delayed, reordered; full, one-way and pair-wise cuts; crashes that
-lose what was not synced, also right after a vote, an append or an acknowledgement; slow disks; tiny
-batches and windows; logs trimmed, histories forgotten, snapshots; leads handed over, clocks judged
-unfit; members added, promoted and removed.
+lose what was not synced, also right after a vote, an append or an acknowledgement; slow disks;
+tiny batches and windows; clocks that jump, so that several campaign at once; new leaders that are
+given work and cut off at once; logs trimmed, histories forgotten, snapshots; leads handed over,
+clocks judged unfit; members added, promoted and removed. Each run draws which of these it has, so
+that some do one thing over and over (swarm testing).
 
-Checked at every step: one leader a term; a durable term never falls and a vote in it never
-changes; what is committed never changes and is on every later leader; a read barrier is never
-behind what was committed when it was asked. Checked at the end, when all is healed: every member
-has the same history, and a last proposal and a last read are answered.
+Checked at every step: one leader and one vote a term; a durable term never falls; what is committed
+never changes and is on every later leader; a read barrier is never behind what was committed when
+it was asked. Checked at the end, when all is healed: every member has the same history, and a last
+proposal and a last read are answered.
 """
 
 from __future__ import annotations
@@ -40,6 +42,19 @@ MEMBERS_MAX = 7
 """A run adds no more members than this, the removed ones included."""
 
 
+_STROKES = (
+    "crash_one",
+    "crash_some",
+    "cut_sides",
+    "cut_pair",
+    "mend",
+    "housekeeping",
+    "politics",
+    "jump_clocks",
+    "change_members",
+)
+
+
 class SimulationFailed(AssertionError):
     """A run broke what must always hold."""
 
@@ -57,7 +72,12 @@ class Weather:
     """Between two strokes of fate."""
     spite: float
     """How likely a crash is right after a vote; appends and acknowledgements scaled down."""
-    moves_members: bool
+    haste: float
+    """How likely a new leader is given work at once, and then, half as likely, cut off."""
+    away_ticks: float
+    """How long a crashed replica stays away."""
+    strokes: tuple[str, ...]
+    """What fate does in this run."""
     settings: CoreSettings
 
 
@@ -72,7 +92,9 @@ def draw_weather(rng: random.Random) -> Weather:
         sync_ticks=rng.choice((0.1, 1.0, 5.0)),
         pace_ticks=rng.choice((6.0, 20.0, 80.0)),
         spite=rng.choice((0.0, 0.02, 0.2)),
-        moves_members=rng.random() < 0.4,
+        haste=rng.choice((0.0, 0.5, 1.0)),
+        away_ticks=rng.choice((1.0, 20.0, 60.0)),
+        strokes=tuple(stroke for stroke in _STROKES if rng.random() < 0.5) or _STROKES,
         settings=CoreSettings(
             append_bytes_max=1 if tiny else 400,
             inflight_count_max=rng.choice((1, 3, 64)),
@@ -113,6 +135,7 @@ class CoreSimulation:
         self._queued = 0
         self._cut: set[tuple[int, int]] = set()
         self._leaders: dict[int, int] = {}
+        self._votes: dict[tuple[int, int], int] = {}
         self._hard: dict[int, HardState] = {}
         self._snapshots: dict[tuple[int, bytes], CoreSnapshot] = {}
         self._asked: dict[tuple[int, int], int] = {}
@@ -156,6 +179,12 @@ class CoreSimulation:
         """Carry a message as the weather has it."""
         rng, weather = self.rng, self.weather
         sender, to = message.sender, message.to
+        if isinstance(message, VoteReply) and message.granted:
+            first = self._votes.setdefault((sender, message.term), to)
+            self._require(
+                first == to,
+                f"replica {sender} votes for {first} and {to} in term {message.term}",
+            )
         if not self._calm:
             self._spite(message)
         if (sender, to) in self._cut or to not in self.nodes or rng.random() < weather.loss:
@@ -187,7 +216,7 @@ class CoreSimulation:
                 return
         if self.rng.random() < hurts:
             node = self.nodes[message.sender]
-            self.after(2.0 * self.rng.random(), lambda: self._crash(node))
+            self.after(self.rng.choice((0.0, 2.0 * self.rng.random())), lambda: self._crash(node))
 
     def committed(self, node: CoreNode, entry: Entry) -> None:
         """Compare a committed entry with what all others have there."""
@@ -246,6 +275,7 @@ class CoreSimulation:
                 self._hard[-core.term] = HardState(core.term, node.me)
                 self.elections += 1
                 self._check_complete(node)
+                self._hurry(node)
         hard, former = node.disk.hard, self._hard.get(node.me, HardState(0, 0))
         if hard != former:
             self._require(
@@ -281,6 +311,18 @@ class CoreSimulation:
                     f"logs differ at {name}: {other} and {entry} on replica {node.me}",
                 )
                 before = entry
+            self._check_membership(node)
+
+    def _check_membership(self, node: CoreNode) -> None:
+        """The membership in force is the newest in the log."""
+        core = node.core
+        log = self.committed_entries[: core.first - 1] + core.entries(core.first, core.last)
+        found = [entry for entry in log if entry.kind == _MEMBERSHIP]
+        expected = Membership.decode(found[-1].body) if found else Membership(())
+        self._require(
+            core.members == expected,
+            f"replica {node.me} goes by {core.members}, its log says {expected}",
+        )
 
     def _unsettled(self) -> str:
         """Return what a healed cluster still lacks, or an empty string."""
@@ -348,8 +390,8 @@ class CoreSimulation:
         if node.is_up and not self._calm:
             node.crash()
             rng = self.rng
-            away = rng.choice((0.2, 2.0, 20.0)) + rng.random() * rng.choice((1.0, 60.0))
-            self.after(away, lambda: self._start(node))
+            away = rng.random() * rng.choice((1.0, self.weather.away_ticks))
+            self.after(0.2 + away, lambda: self._start(node))
 
     def _live(self) -> list[CoreNode]:
         return [node for node in self.nodes.values() if node.is_up]
@@ -386,20 +428,20 @@ class CoreSimulation:
     def _strike(self) -> None:
         if self._calm:
             return
-        rng = self.rng
-        strokes = (
-            self._crash_one,
-            self._crash_some,
-            self._cut_sides,
-            self._cut_pair,
-            self._mend,
-            self._housekeeping,
-            self._housekeeping,
-            self._politics,
-            self._change_members,
-        )
-        rng.choice(strokes)()
-        self.after(self.weather.pace_ticks * (0.2 + rng.random()), self._strike)
+        rng, weather = self.rng, self.weather
+        strokes: dict[str, Callable[[], None]] = {
+            "crash_one": self._crash_one,
+            "crash_some": self._crash_some,
+            "cut_sides": self._cut_sides,
+            "cut_pair": self._cut_pair,
+            "mend": self._mend,
+            "housekeeping": self._housekeeping,
+            "politics": self._politics,
+            "jump_clocks": self._jump_clocks,
+            "change_members": self._change_members,
+        }
+        strokes[rng.choice(weather.strokes)]()
+        self.after(weather.pace_ticks * (0.2 + rng.random()), self._strike)
 
     def _crash_one(self) -> None:
         self._crash(self.rng.choice(list(self.nodes.values())))
@@ -442,6 +484,16 @@ class CoreSimulation:
             if rng.random() < 0.3:
                 node.forget_history()
 
+    def _jump_clocks(self) -> None:
+        """Let long time pass at once: nobody is heard any more, and several campaign together."""
+        rng = self.rng
+        for node in self._live():
+            if rng.random() < 0.6:
+                for _ in range(rng.randrange(10, 40)):
+                    node.core.tick()
+                node.pump()
+                self._look(node)
+
     def _politics(self) -> None:
         rng = self.rng
         for node in self._live():
@@ -455,7 +507,7 @@ class CoreSimulation:
 
     def _change_members(self) -> None:
         leaders = [node for node in self._live() if node.core.is_leader]
-        if not leaders or not self.weather.moves_members:
+        if not leaders:
             return
         leader = self.rng.choice(leaders)
         core = leader.core
@@ -469,8 +521,30 @@ class CoreSimulation:
         for member in following.members:
             if member.id not in self.nodes:
                 self._add_node(member.id, CoreDisk(membership=Membership(())))
+        if self.rng.random() < 0.4:
+            self._cut_off(leader)
         leader.pump()
         self._look(leader)
+
+    def _cut_off(self, node: CoreNode) -> None:
+        self._cut = {
+            pair
+            for other in self.nodes
+            for pair in ((node.me, other), (other, node.me))
+            if other != node.me
+        }
+
+    def _hurry(self, leader: CoreNode) -> None:
+        """Give a new leader work before anything else happens, and cut it off."""
+        rng, haste = self.rng, self.weather.haste
+        if self._calm or rng.random() >= haste:
+            return
+        for _ in range(rng.randrange(1, 4)):
+            self._proposed += 1
+            leader.core.propose(_EVENTS, b"%d" % self._proposed)
+        if rng.random() < haste / 2:
+            self._cut_off(leader)
+            self.after(20.0 * rng.random(), self._mend)
 
     def _changed(self, former: Membership, index: int) -> Membership | None:
         rng = self.rng

@@ -1,0 +1,182 @@
+"""The simulation of the core finds what it is there to find: faults planted one at a time.
+
+Each is a mistake that a published Raft made, or one that is easily made. A fault that no seed
+finds would mean that the simulation looks away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from spur.consensus.core import Core, HardState, Ready, Role
+from spur.consensus.following import Following
+from spur.consensus.leadership import Leadership
+from spur.consensus.membership import Membership, MembershipLog
+from spur.consensus.messages import Append
+from spur.consensus.replica_log import ReplicaLog
+from spur.events.envelope import Entry
+from spur.testing.simulation.core_cluster import CoreSimulation, SimulationFailed
+from spur.testing.simulation.core_node import CoreNode
+from spur.values.errors import InvariantBroken, PeerFault
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A planted mistake."""
+
+    name: str
+    plant: Callable[[pytest.MonkeyPatch], None] = lambda _: None
+    node_type: type[CoreNode] = CoreNode
+    seeds_max: int = 60
+    """By measurement a third of these is enough."""
+
+
+class ForgetsVotes(CoreNode):
+    """Writes the term and not the vote."""
+
+    def synced(self, ready: Ready) -> None:
+        super().synced(ready)
+        self.disk.hard = HardState(self.disk.hard.term, 0)
+
+
+class AcknowledgesEarly(CoreNode):
+    """Sends what should wait for the disk."""
+
+    def prepared(self, ready: Ready) -> None:
+        self._send(ready.after)
+
+
+def counts_entries_of_earlier_terms(patch: pytest.MonkeyPatch) -> None:
+    def advance(core: Core, lead: Leadership) -> None:
+        core._log.commit_to(lead.committable(core._log.stable))
+
+    patch.setattr(Core, "_advance_commit", advance)
+
+
+def counts_itself_before_its_disk(patch: pytest.MonkeyPatch) -> None:
+    honest = Leadership.committable
+    patch.setattr(Leadership, "committable", lambda lead, stable: honest(lead, lead._tail.last))
+
+
+def counts_votes_by_number(patch: pytest.MonkeyPatch) -> None:
+    honest = Core._count_vote
+
+    def count(core: Core, voter: int, *, granted: bool) -> None:
+        voters = core._log.memberships.voters
+        if voter in core._ballot and granted:
+            voter = next((one for one in voters if one not in core._ballot), voter)
+        honest(core, voter, granted=granted)
+
+    patch.setattr(Core, "_count_vote", count)
+
+
+def takes_half_for_a_quorum(patch: pytest.MonkeyPatch) -> None:
+    honest = Leadership.set_members
+
+    def set_members(lead: Leadership, membership: Membership, following: int) -> None:
+        honest(lead, membership, following)
+        lead._quorum = max(1, len(membership.voters()) // 2)
+
+    patch.setattr(Leadership, "set_members", set_members)
+
+
+def cuts_the_log_behind_a_short_append(patch: pytest.MonkeyPatch) -> None:
+    honest = ReplicaLog.accept
+
+    def accept(log: ReplicaLog, prev: int, entries: tuple[Entry, ...]) -> None:
+        honest(log, prev, entries)
+        end = prev + len(entries)
+        if end < log.tail.last:
+            log.commit = min(log.commit, end)
+            log._truncate(end + 1)
+
+    patch.setattr(ReplicaLog, "accept", accept)
+
+
+def commits_what_it_did_not_compare(patch: pytest.MonkeyPatch) -> None:
+    honest = Following.on_append
+
+    def on_append(following: Following, message: Append) -> None:
+        honest(following, message)
+        if not following.installing:
+            following._log.commit_to(min(message.commit, following._log.tail.last))
+
+    patch.setattr(Following, "on_append", on_append)
+
+
+def leads_without_a_no_op(patch: pytest.MonkeyPatch) -> None:
+    honest = Core._take_lead
+
+    def take_lead(core: Core) -> None:
+        honest(core)
+        core._log._truncate(core.last)
+
+    patch.setattr(Core, "_take_lead", take_lead)
+
+
+def answers_reads_without_asking_the_others(patch: pytest.MonkeyPatch) -> None:
+    def close(lead: Leadership) -> None:
+        for question in lead.reads.close():
+            lead._tell(question, lead.reads.index)
+
+    patch.setattr(Leadership, "_close_round", close)
+
+
+def answers_reads_before_its_no_op(patch: pytest.MonkeyPatch) -> None:
+    honest = Leadership.collect
+
+    def collect(lead: Leadership, commit: int) -> None:
+        noop, lead.noop_index = lead.noop_index, 0
+        honest(lead, commit)
+        lead.noop_index = noop
+
+    patch.setattr(Leadership, "collect", collect)
+
+
+def keeps_a_truncated_membership(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(MembershipLog, "truncate", lambda *_: None)
+
+
+def changes_members_while_a_change_is_open(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Core, "membership_fault", lambda core, entry: "")
+
+
+def keeps_its_log_over_an_installed_snapshot(patch: pytest.MonkeyPatch) -> None:
+    honest = ReplicaLog.restart
+
+    def restart(log: ReplicaLog, index: int, term: int, membership: Membership) -> None:
+        kept = log.tail.slice(index + 1, log.tail.last)
+        honest(log, index, term, membership)
+        log.tail._entries.extend(kept)
+
+    patch.setattr(ReplicaLog, "restart", restart)
+
+
+def never_asks_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Leadership, "_ask_again", lambda *_: None)
+
+
+def leads_for_ever(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Leadership, "has_quorum", lambda _: True)
+
+
+FAULTS = (
+    Fault("forgets votes", node_type=ForgetsVotes),
+    Fault("acknowledges before its disk has it", node_type=AcknowledgesEarly),
+    Fault("counts entries of earlier terms", counts_entries_of_earlier_terms),
+    Fault("counts itself before its disk has it", counts_itself_before_its_disk),
+    Fault("counts votes by number", counts_votes_by_number),
+    Fault("takes half for a quorum", takes_half_for_a_quorum),
+    Fault("cuts the log behind a short append", cuts_the_log_behind_a_short_append),
+    Fault("commits what it did not compare", commits_what_it_did_not_compare),
+    Fault("leads without a no-op", leads_without_a_no_op),
+    Fault("answers reads without asking", answers_reads_without_asking_the_others),
+    Fault("answers reads before its no-op", answers_reads_before_its_no_op),
+    Fault("keeps a truncated membership", keeps_a_truncated_membership),
+    Fault("changes members while a change is open", changes_members_while_a_change_is_open),
+    Fault("keeps its log over a snapshot", keeps_its_log_over_an_installed_snapshot),
+    Fault("never asks again", never_asks_again),
+)
