@@ -7,20 +7,22 @@ finds would mean that the simulation looks away.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import pytest
 
-from spur.consensus.core import Core, HardState, Ready, Role
+from spur.consensus.core import Core, HardState, Ready
 from spur.consensus.following import Following
 from spur.consensus.leadership import Leadership
 from spur.consensus.membership import Membership, MembershipLog
 from spur.consensus.messages import Append
 from spur.consensus.replica_log import ReplicaLog
 from spur.events.envelope import Entry
-from spur.testing.simulation.core_cluster import CoreSimulation, SimulationFailed
+from spur.testing.simulation.core_cluster import STORM, CoreSimulation, SimulationFailed, Weather
 from spur.testing.simulation.core_node import CoreNode
 from spur.values.errors import InvariantBroken, PeerFault
+
+SEEDS_MAX = 400
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,10 @@ class Fault:
 
     name: str
     plant: Callable[[pytest.MonkeyPatch], None] = lambda _: None
-    node_type: type[CoreNode] = CoreNode
-    seeds_max: int = 60
-    """By measurement a third of these is enough."""
+    node_type: type[CoreNode] = field(default=CoreNode, kw_only=True)
+    weather: Weather | None = None
+    found_by: int = 0
+    """A seed that found it when this was written, tried first to save time."""
 
 
 class ForgetsVotes(CoreNode):
@@ -150,7 +153,7 @@ def keeps_its_log_over_an_installed_snapshot(patch: pytest.MonkeyPatch) -> None:
     def restart(log: ReplicaLog, index: int, term: int, membership: Membership) -> None:
         kept = log.tail.slice(index + 1, log.tail.last)
         honest(log, index, term, membership)
-        log.tail._entries.extend(kept)
+        log.tail.extend(kept)
 
     patch.setattr(ReplicaLog, "restart", restart)
 
@@ -159,24 +162,77 @@ def never_asks_again(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Leadership, "_ask_again", lambda *_: None)
 
 
-def leads_for_ever(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Leadership, "has_quorum", lambda _: True)
-
+CROWD = replace(STORM, replicas=5, repeats=0.5)
+CHANGES = replace(
+    STORM, strokes=("change_members", "mend", "jump_clocks"), spite=0.0, delay_ticks=2.0
+)
+TRIMS = replace(
+    STORM,
+    strokes=("housekeeping", "mend", "cut_sides", "jump_clocks"),
+    spite=0.0,
+    delay_ticks=2.0,
+    pace_ticks=8.0,
+)
+CUTS = replace(
+    STORM,
+    strokes=("cut_sides", "cut_pair", "mend"),
+    spite=0.0,
+    delay_ticks=2.0,
+    pace_ticks=20.0,
+    sync_ticks=0.1,
+)
 
 FAULTS = (
-    Fault("forgets votes", node_type=ForgetsVotes),
-    Fault("acknowledges before its disk has it", node_type=AcknowledgesEarly),
-    Fault("counts entries of earlier terms", counts_entries_of_earlier_terms),
-    Fault("counts itself before its disk has it", counts_itself_before_its_disk),
-    Fault("counts votes by number", counts_votes_by_number),
-    Fault("takes half for a quorum", takes_half_for_a_quorum),
+    Fault("forgets votes", node_type=ForgetsVotes, weather=STORM, found_by=14),
+    Fault("acknowledges before its disk has it", node_type=AcknowledgesEarly, found_by=3),
+    Fault(
+        "counts entries of earlier terms",
+        counts_entries_of_earlier_terms,
+        weather=STORM,
+        found_by=9,
+    ),
+    Fault("counts itself before its disk has it", counts_itself_before_its_disk, found_by=22),
+    Fault("counts votes by number", counts_votes_by_number, weather=CROWD, found_by=3),
+    Fault("takes half for a quorum", takes_half_for_a_quorum, found_by=1),
     Fault("cuts the log behind a short append", cuts_the_log_behind_a_short_append),
-    Fault("commits what it did not compare", commits_what_it_did_not_compare),
-    Fault("leads without a no-op", leads_without_a_no_op),
-    Fault("answers reads without asking", answers_reads_without_asking_the_others),
+    Fault("commits what it did not compare", commits_what_it_did_not_compare, found_by=4),
+    Fault("leads without a no-op", leads_without_a_no_op, found_by=11),
+    Fault(
+        "answers reads without asking",
+        answers_reads_without_asking_the_others,
+        weather=CUTS,
+        found_by=20,
+    ),
     Fault("answers reads before its no-op", answers_reads_before_its_no_op),
-    Fault("keeps a truncated membership", keeps_a_truncated_membership),
-    Fault("changes members while a change is open", changes_members_while_a_change_is_open),
-    Fault("keeps its log over a snapshot", keeps_its_log_over_an_installed_snapshot),
+    Fault("keeps a truncated membership", keeps_a_truncated_membership, found_by=52),
+    Fault(
+        "changes members while a change is open",
+        changes_members_while_a_change_is_open,
+        weather=CHANGES,
+    ),
+    Fault(
+        "keeps its log over a snapshot",
+        keeps_its_log_over_an_installed_snapshot,
+        weather=TRIMS,
+        found_by=3,
+    ),
     Fault("never asks again", never_asks_again),
 )
+
+
+def seeds(fault: Fault) -> Iterator[int]:
+    yield fault.found_by
+    yield from range(SEEDS_MAX)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
+def test_planted_fault_is_found(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody breaks the core in one place; the simulation must say so within its seeds."""
+    fault.plant(monkeypatch)
+    for seed in seeds(fault):
+        simulation = CoreSimulation(seed, weather=fault.weather, node_type=fault.node_type)
+        try:
+            simulation.run()
+        except (SimulationFailed, InvariantBroken, PeerFault):
+            return
+    pytest.fail(f"no seed below {SEEDS_MAX} found a core that {fault.name}")
