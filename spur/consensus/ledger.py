@@ -19,7 +19,7 @@ Source: LOG-CONTRACT 1.7, 5.4 to 5.6.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from spur.consensus.disk import Disk, numbers_of
@@ -359,6 +359,18 @@ class Ledger:
         return LedgerReport(
             self.first, self.last, self.chain, len(self._numbers()), entries, tuple(missing)
         )
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Numbers of the segments that are here, damaged or not, oldest first."""
+        return tuple(self._numbers())
+
+    def check(self, number: int) -> None:
+        """Read all of a segment; damage is in `damages` afterwards."""
+        segment = self._segment(number)
+        if segment is not None and number not in self._damages:
+            with suppress(LedgerDamaged), self._noting_damage(segment):
+                self._verify_segment(number, segment)
 
     def _verify_segment(self, number: int, segment: Segment) -> None:
         data = segment.whole()

@@ -124,6 +124,11 @@ def _open_ledger(
         ledger = Ledger.open(disk, genesis, covered_from=snapshot.index + 1)
     if ledger.cut:
         notes.append(ledger.cut)
+    if ledger.missing:
+        notes.append(
+            f"{len(ledger.missing)} segments of the ledger are not whole here, the newest with"
+            f" number {ledger.missing[-1]}; they are to be fetched from peers"
+        )
     return ledger
 
 

@@ -49,6 +49,8 @@ class Repaired:
 
     what: int | bytes
     data: bytes
+    peer: int
+    """Who gave it."""
 
 
 @dataclass
@@ -161,7 +163,7 @@ class Repair:
         if len(wanted.got) < part.total:
             return None, self._ask(wanted)
         wanted.patience = PATIENCE_TICKS
-        return Repaired(what, bytes(wanted.got)), None
+        return Repaired(what, bytes(wanted.got), part.sender), None
 
     # -- blocking: the ledger lane
     def read(self, question: FetchSegment | FetchBlob) -> Exchange:

@@ -30,13 +30,14 @@ from spur.consensus.exchange import (
     FetchSegment,
     SegmentPart,
 )
-from spur.consensus.faults import SnapshotDamaged
+from spur.consensus.faults import SnapshotDamaged, StorageDamaged
 from spur.consensus.genesis import Genesis
 from spur.consensus.ledger import Ledger, LedgerDamaged
 from spur.consensus.membership import Membership
 from spur.consensus.messages import Append, Message, SnapshotChunk
 from spur.consensus.port import Machine, Refusal
 from spur.consensus.repair import Repair, Repaired
+from spur.consensus.scrub import Scrub
 from spur.consensus.snapshots import Snapshot, SnapshotStore
 from spur.consensus.supply import Chunk, Supply
 from spur.consensus.wal import Wal, WalIdentity
@@ -86,7 +87,7 @@ class Storage:
     blobs: BlobStore
     snapshots: SnapshotStore
     notes: list[str] = field(default_factory=list)
-    """Sentences on what opening found and mended."""
+    """Sentences on what was found damaged and what was mended; the shell takes and says them."""
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,9 @@ class Replica:
         self.settings = settings
         self.repair = Repair(core.me, storage)
         self.supply = Supply(storage, self.repair)
+        self._scrub = Scrub(storage, storage.notes.append)
+        self._fetched = 0
+        """Attachments that came from peers and were not told of yet."""
         self._machine: Machine
         self._lanes = {"wal": _Lane(), "ledger": _Lane()}
         self._delivered = storage.ledger.last
@@ -242,22 +246,34 @@ class Replica:
         for snapshot in self.storage.snapshots.newest_first():
             try:
                 machine.restored(machine.load(snapshot))
-            except SnapshotDamaged as damage:
-                self.storage.notes.append(f"{damage}; an older one or the ledger takes its place")
+            except SnapshotDamaged:
                 continue
             self._position = self._snapshot_index = snapshot.index
             break
+        self.storage.notes.extend(
+            f"{damage}; an older one or the ledger takes its place"
+            for damage in self.storage.snapshots.damaged.values()
+        )
         self._replay()
 
     def _replay(self) -> None:
-        ledger = self.storage.ledger
+        ledger, core = self.storage.ledger, self.core
         try:
             while self._position < ledger.last:
                 batch = ledger.read(self._position + 1, ledger.last, REPLAY_BYTES)
                 self._machine.committed(batch)
                 self._position = batch[-1].index
         except LedgerDamaged as damage:
+            if not core.members.peers_of(core.me):
+                raise StorageDamaged(
+                    f"{damage}, but there is none, and no snapshot behind it is whole: the state"
+                    " can't be known; put a backup of this directory in its place; nothing was"
+                    " changed"
+                ) from damage
             self.repair.want_segment(damage.segment)
+            self.storage.notes.append(
+                f"{damage}; until then this controller stays outside of the cluster"
+            )
             return
         self.is_attached = True
         self._tend_blobs((), 0)
@@ -297,7 +313,7 @@ class Replica:
         peers = self.core.members.peers_of(self.core.me)
         if self._ticks % CLOCK_PROBE_TICKS == 0:
             self._ask_clocks(peers)
-        if self._ticks % DAMAGE_TICKS == 0 and peers and not self.repair.wanted:
+        if self._ticks % DAMAGE_TICKS == 0 and not self.repair.wanted:
             self._look_for_damage()
         self._ticks += 1
         self._outbox.extend(self.repair.tick(peers))
@@ -330,22 +346,43 @@ class Replica:
             )
 
     def _look_for_damage(self) -> None:
-        """Ask the peers for what the ledger lacks, one segment at a time, the newest first."""
+        """Read on in what was written long ago, and ask the peers for what is damaged.
 
-        def lacking() -> list[int]:
-            ledger = self.storage.ledger
-            return [damage.segment for damage in ledger.damages] or list(ledger.missing[-1:])
+        What the ledger lacks is asked for one segment at a time, the newest first.
+        """
+        ledger = self.storage.ledger
 
-        def ask(numbers: list[int]) -> None:
-            for number in numbers:
-                self.repair.want_segment(number)
+        def look() -> tuple[list[int], list[bytes]]:
+            blobs = self._scrub.step()
+            damaged = [damage.segment for damage in ledger.damages]
+            return damaged or list(ledger.missing[-1:]), blobs
 
-        self._later("ledger", lacking, ask)
+        def ask(found: tuple[list[int], list[bytes]]) -> None:
+            # A lone controller goes on with what it has; its next copy may be a backup.
+            if self.core.members.peers_of(self.core.me):
+                for number in found[0]:
+                    self.repair.want_segment(number)
+                for digest in found[1]:
+                    self.repair.want_blob(digest)
+
+        self._later("ledger", look, ask)
 
     def _repaired(self, whole: Repaired, matched: bool) -> None:
         self.repair.stored(whole, matched)
+        if matched:
+            self._note_repair(whole)
         if not self.is_attached and not self.repair.wanted:
             self._replay()
+
+    def _note_repair(self, whole: Repaired) -> None:
+        if isinstance(whole.what, int):
+            sentence = f"ledger segment {whole.what} was repaired from controller {whole.peer}"
+            self.storage.notes.append(sentence)
+            return
+        self._fetched += 1
+        if not self.repair.wanted:
+            self.storage.notes.append(f"{self._fetched} attachments were fetched from peers")
+            self._fetched = 0
 
     def snapshot_wanted(self, begin: Callable[[], None]) -> None:
         """Let a snapshot begin, once it is noted which blobs lie here before it.

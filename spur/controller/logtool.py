@@ -148,7 +148,7 @@ def verify(directory: str, *, replay: bool = False) -> Row:
         if damaged := blobs.verify():
             raise OperatorFault(
                 f"{len(damaged)} attachments are damaged, the first with digest"
-                f" {damaged[0].hex()}; the controller fetches them from its peers when it starts"
+                f" {damaged[0].hex()}; a running controller finds and fetches them from its peers"
             )
         missing: set[bytes] = set()
         entries = _missing_noted(

@@ -85,8 +85,6 @@ class Controller:
             clocks=MachineClocks(self._settings.clock_offset_ms * 1_000_000),
             options=ReplicaOptions(),
         )
-        for sentence in replica.storage.notes:
-            LOG.warning(sentence)
         genesis = replica.storage.genesis
         state = new_state(
             genesis.encoded, cluster_id=genesis.cluster_id, incarnation=genesis.incarnation
@@ -99,6 +97,7 @@ class Controller:
             release=self._perform,
         )
         replica.attach(self._front)
+        self._say_notes()
         freeze_garbage()
         self._look_at_disk()
 
@@ -162,6 +161,7 @@ class Controller:
 
     def _on_tick(self) -> None:
         self._ticks += 1
+        self._say_notes()
         if not self._replica.is_attached:
             return
         self._front.on_tick()
@@ -173,6 +173,11 @@ class Controller:
             self._replica.sync_ledger()
         if self._replica.recorded - self._replica.snapshot_index >= self._settings.snapshot_entries:
             self._want_snapshot()
+
+    def _say_notes(self) -> None:
+        notes = self._replica.storage.notes
+        while notes:
+            LOG.warning("%s", notes.pop(0))
 
     def _want_snapshot(self) -> None:
         if not self._snapshots.is_writing and not self._snapshot_is_due:

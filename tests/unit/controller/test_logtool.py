@@ -265,7 +265,7 @@ def test_verify_names_a_damaged_attachment(tmp_path: Path, spur: Spur) -> None:
     digest = hashlib.sha256(bytes(16) + SECRET).hexdigest()
     assert ran.err == (
         f"spur log verify: 1 attachments are damaged, the first with digest {digest};"
-        " the controller fetches them from its peers when it starts\n"
+        " a running controller finds and fetches them from its peers\n"
     )
 
 
