@@ -67,18 +67,18 @@ class Following:
         prev = message.prev
         if message.acked > tail.last:
             self.lost = True
-        if prev <= log.commit:
-            log.check_committed(prev, message.prev_term, message.entries)
         if prev < log.commit:
+            log.check_committed(prev, message.prev_term, message.entries)
             self._acknowledge(message, log.commit)
-        elif not tail.holds(prev, message.prev_term):
-            self._refuse(message)
-        else:
+        elif tail.holds(prev, message.prev_term):
             log.accept(prev, message.entries)
             index = prev + len(message.entries)
             self._verified = max(self._verified, index)
             log.commit_to(min(message.commit, index))
             self._acknowledge(message, index)
+        else:
+            log.check_committed(prev, message.prev_term, ())
+            self._refuse(message)
 
     def _acknowledge(self, message: Append, index: int) -> None:
         if self.lost:
