@@ -10,8 +10,8 @@ acknowledgements wait in `after` for the state that they rest on; a leader's app
 and it counts itself only when its own disk has them. A log is cut only at a proven conflict, and a
 conflict at or below the commit index stops the replica.
 
-This file has the roles, terms and elections. What a leader does is in leadership.py, what a
-follower does with its leader's log in following.py.
+This file is the door. Who leads is decided in elections.py; what a leader does is in leadership.py,
+what a follower does with its leader's log in following.py; the log itself is in replica_log.py.
 Source: Raft thesis §3, §4.2.3, §6.4, §9.6, §10.2.1.
 """
 
@@ -29,6 +29,7 @@ from spur.consensus.boxes import (
     Want,
     WantChunk,
 )
+from spur.consensus.elections import Elections
 from spur.consensus.following import Following
 from spur.consensus.hardstate import HardState
 from spur.consensus.leadership import Leadership
@@ -98,28 +99,54 @@ class Core:
         Raises: InvariantBroken when committed entries are missing.
         """
         self.me = me
-        self.role = Role.FOLLOWER
-        self.term = hard.term
-        self.vote = hard.vote
-        self.leader: ReplicaId = 0
-        self.may_campaign = True
-        """Cleared by the shell while this replica must not come to lead (its clock is off)."""
         self._settings = settings
-        self._rng = rng
         self._outbox = Outbox()
         self._log = ReplicaLog(base_index, base_term, membership, entries, commit)
         self._following = Following(me=me, term=hard.term, log=self._log, outbox=self._outbox)
-        self._lead: Leadership | None = None
-        self._ballot: dict[ReplicaId, bool] = {}
         self._forwarded = ForwardedReads(rng.randrange(1 << _NUMBER_BITS))
-        self._hard_dirty = False
+        self._elections = Elections(
+            me=me,
+            hard=hard,
+            settings=settings,
+            rng=rng,
+            log=self._log,
+            following=self._following,
+            forwarded=self._forwarded,
+            outbox=self._outbox,
+        )
         self._outstanding: Ready | None = None
         self._generation = 0
-        self._elapsed = 0
-        self._timeout = 0
-        self._reset_timer()
 
     # -- what it is
+
+    @property
+    def role(self) -> Role:
+        """What this replica is in its term."""
+        return self._elections.role
+
+    @property
+    def term(self) -> int:
+        """The term, durable or not."""
+        return self._elections.term
+
+    @property
+    def vote(self) -> ReplicaId:
+        """Whom this replica votes for in its term, 0 for nobody (yet)."""
+        return self._elections.vote
+
+    @property
+    def leader(self) -> ReplicaId:
+        """The leader as far as known, 0 for none."""
+        return self._elections.leader
+
+    @property
+    def may_campaign(self) -> bool:
+        """Cleared by the shell while this replica must not come to lead (its clock is off)."""
+        return self._elections.may_campaign
+
+    @may_campaign.setter
+    def may_campaign(self, may: bool) -> None:
+        self._elections.may_campaign = may
 
     @property
     def commit(self) -> int:
@@ -154,7 +181,7 @@ class Core:
     @property
     def is_leader(self) -> bool:
         """This replica leads."""
-        return self._lead is not None
+        return self._elections.lead is not None
 
     @property
     def bytes_in_memory(self) -> int:
@@ -168,12 +195,13 @@ class Core:
     @property
     def no_op_committed(self) -> bool:
         """This replica leads, and the no-op of its term is committed."""
-        return self._lead is not None and self._log.commit >= self._lead.noop_index
+        lead = self._elections.lead
+        return lead is not None and self._log.commit >= lead.noop_index
 
     @property
     def transferring_to(self) -> ReplicaId:
         """Whom the lead is being handed to, 0 for nobody."""
-        return self._lead.transfer_to if self._lead is not None else 0
+        return self._elections.lead.transfer_to if self._elections.lead is not None else 0
 
     @property
     def lost(self) -> bool:
@@ -189,7 +217,7 @@ class Core:
 
         Nothing but heartbeats is sent to them, and they are not counted.
         """
-        return self._lead.lost_peers() if self._lead is not None else ()
+        return self._elections.lead.lost_peers() if self._elections.lead is not None else ()
 
     @property
     def installing(self) -> int:
@@ -200,7 +228,7 @@ class Core:
         """Return up to where a replica is known to be durable; of peers only a leader knows."""
         if peer == self.me:
             return self._log.stable
-        return self._lead.match(peer) if self._lead is not None else 0
+        return self._elections.lead.match(peer) if self._elections.lead is not None else 0
 
     def entry(self, index: int) -> Entry:
         """Return an entry held in memory."""
@@ -214,24 +242,16 @@ class Core:
 
     def tick(self) -> None:
         """Let one tick pass."""
-        self._elapsed += 1
-        lead = self._lead
-        if lead is not None:
-            if self._elapsed >= self._settings.election_ticks:
-                self._elapsed = 0
-                if not lead.has_quorum():
-                    self._follow(self.term, 0)
-                    return
-            lead.tick(self._log.commit)
-        elif self._elapsed >= self._timeout and not self._awaits_own_vote():
-            self._follow(self.term, 0)
-            self._campaign_softly()
+        elections = self._elections
+        elections.tick()
+        if elections.lead is not None:
+            elections.lead.tick(self._log.commit)
         elif self._forwarded.has_waited(self._settings.resend_ticks):
             self._ask_leader(self._forwarded.number)
 
     def propose(self, kind: int, body: bytes, blobs: tuple[bytes, ...] = ()) -> Entry | Refusal:
         """Append an entry to the leader's log and return it, or the reason why it was not."""
-        lead = self._lead
+        lead = self._elections.lead
         if lead is None:
             return Refusal("not-leader", self.leader)
         log = self._log
@@ -276,10 +296,11 @@ class Core:
             raise InvariantBroken("a Ready was called durable that is not the outstanding one")
         self._outstanding = None
         self._log.written(ready.entries, self._generation)
-        if self._lead is not None:
-            self._advance_commit(self._lead)
-        elif self.role is Role.CANDIDATE and ready.hard == HardState(self.term, self.me):
-            self._count_vote(self.me, granted=True)
+        elections = self._elections
+        if elections.lead is not None:
+            self._advance_commit(elections.lead)
+        elif ready.hard is not None:
+            elections.vote_written(ready.hard)
 
     def step(self, message: Message) -> None:
         """Take a message of a peer.
@@ -289,28 +310,29 @@ class Core:
         """
         if message.to != self.me:
             raise PeerFault(f"a message to replica {message.to} came to replica {self.me}")
-        if message.term > self.term:
-            if not self._meet_higher_term(message):
+        elections = self._elections
+        if message.term > elections.term:
+            if not elections.meet_higher_term(message):
                 return
-        elif message.term < self.term:
-            self._answer_lower_term(message)
+        elif message.term < elections.term:
+            elections.answer_lower_term(message)
             return
-        lead = self._lead
+        lead = elections.lead
         match message:
             case AppendReply():
                 if lead is not None and lead.on_append_reply(message):
                     self._advance_commit(lead)
             case Append():
-                self._hear_leader(message.sender)
+                elections.hear_leader(message.sender)
                 self._following.on_append(message)
             case Heartbeat():
-                self._hear_leader(message.sender)
+                elections.hear_leader(message.sender)
                 self._following.on_heartbeat(message)
             case HeartbeatReply():
                 if lead is not None:
                     lead.on_heartbeat_reply(message)
             case SnapshotChunk():
-                self._hear_leader(message.sender)
+                elections.hear_leader(message.sender)
                 self._following.on_chunk(message)
             case SnapshotReply():
                 if lead is not None and lead.on_snapshot_reply(message):
@@ -320,19 +342,14 @@ class Core:
             case BarrierTell():
                 self._on_barrier_tell(message)
             case PreVote():
-                self._on_pre_vote(message)
-            case PreVoteReply():
-                if self.role is Role.PRE_CANDIDATE:
-                    self._count_vote(message.sender, granted=message.granted)
+                elections.on_pre_vote(message)
             case Vote():
-                self._on_vote(message)
-            case VoteReply():
-                if self.role is Role.CANDIDATE:
-                    self._count_vote(message.sender, granted=message.granted)
+                elections.on_vote(message)
+            case PreVoteReply() | VoteReply():
+                elections.on_reply(message)
             case TimeoutNow():
-                self._hear_leader(message.sender)
-                if self._can_campaign():
-                    self._campaign(transfer=True)
+                elections.hear_leader(message.sender)
+                elections.take_over()
             case _:
                 assert_never(message)
 
@@ -342,8 +359,8 @@ class Core:
         The answer comes through `take_reads`. A leader answers once a quorum has confirmed, after
         the question, that it leads, and its no-op is committed. A follower asks its leader.
         """
-        if self._lead is not None:
-            self._lead.reads.ask(ReadQuestion(0, token))
+        if self._elections.lead is not None:
+            self._elections.lead.reads.ask(ReadQuestion(0, token))
         elif self.leader:
             self._forwarded.ask(token)
         else:
@@ -355,17 +372,16 @@ class Core:
 
         Proposals are refused as busy until the lead has moved or an election timeout has passed.
         """
-        return self._lead is not None and self._lead.transfer(to)
+        return self._elections.lead is not None and self._elections.lead.transfer(to)
 
     def step_down(self) -> None:
         """Stop leading or campaigning; the term stays."""
-        if self.role is not Role.FOLLOWER:
-            self._follow(self.term, 0)
+        self._elections.step_down()
 
     def supply(self, peer: ReplicaId, entries: Sequence[Entry]) -> None:
         """Answer a `Want`: entries from its index on, as many as are at hand."""
-        if self._lead is not None:
-            self._lead.supply(peer, entries, self._log.commit)
+        if self._elections.lead is not None:
+            self._elections.lead.supply(peer, entries, self._log.commit)
 
     def supply_snapshot(
         self,
@@ -377,8 +393,8 @@ class Core:
         data: bytes,
     ) -> None:
         """Answer a `WantChunk`, or a `Want` by the manifest: chunk 0 of a snapshot."""
-        if self._lead is not None:
-            self._lead.supply_snapshot(
+        if self._elections.lead is not None:
+            self._elections.lead.supply_snapshot(
                 peer, manifest_index, manifest_term, chunk_number, chunk_count, data
             )
 
@@ -425,11 +441,11 @@ class Core:
         outbox = self._outbox
         log = self._log
         if self._outstanding is not None or not (
-            log.unwritten <= log.tail.last or outbox.after or self._hard_dirty
+            log.unwritten <= log.tail.last or outbox.after or self._elections.is_dirty
         ):
             return None
         ready = Ready(
-            HardState(self.term, self.vote) if self._hard_dirty else None,
+            HardState(self.term, self.vote) if self._elections.is_dirty else None,
             log.unwritten,
             log.take_unwritten(),
             log.commit,
@@ -437,7 +453,7 @@ class Core:
         )
         self._generation = log.generation
         outbox.after = []
-        self._hard_dirty = False
+        self._elections.is_dirty = False
         if ready.needs_sync:
             self._outstanding = ready
         return ready
@@ -463,172 +479,10 @@ class Core:
         return chunks
 
     def _collect(self) -> None:
-        if self._lead is not None:
-            self._lead.collect(self._log.commit)
+        if self._elections.lead is not None:
+            self._elections.lead.collect(self._log.commit)
         elif self._forwarded.may_open:
             self._ask_leader(self._forwarded.open())
-
-    # -- roles and terms
-
-    def _reset_timer(self) -> None:
-        self._elapsed = 0
-        election = self._settings.election_ticks
-        # A single voter has nobody to wait for.
-        alone = self._log.memberships.voters == (self.me,)
-        self._timeout = 1 if alone else election + self._rng.randrange(election)
-
-    def _follow(self, term: int, leader: ReplicaId) -> None:
-        if term > self.term:
-            self.term = term
-            self.vote = 0
-            self._hard_dirty = True
-        if self._lead is not None:
-            self._lead.end()
-            self._lead = None
-        self._outbox.reads.extend((token, None) for token in self._forwarded.void())
-        self._following.enter(term)
-        self.role = Role.FOLLOWER
-        self.leader = leader
-        self._ballot = {}
-        self._reset_timer()
-
-    def _meet_higher_term(self, message: Message) -> bool:
-        """Follow a higher term; False when the message is not to be heard at all."""
-        leader = 0
-        match message:
-            case PreVote() | Vote():
-                handed_over = isinstance(message, Vote) and message.transfer
-                hears_one = self.leader != 0 and self._elapsed < self._settings.election_ticks
-                if hears_one and not handed_over:
-                    return False
-                if isinstance(message, PreVote):
-                    return True  # Nobody is in the term that it asks about.
-            case PreVoteReply() if message.granted:
-                return message.term == self.term + 1
-            case Append() | Heartbeat() | SnapshotChunk() | TimeoutNow():
-                leader = message.sender
-            case _:
-                pass
-        self._follow(message.term, leader)
-        return True
-
-    def _answer_lower_term(self, message: Message) -> None:
-        """Tell the term to a sender that would otherwise go on in its own."""
-        after = self._outbox.after
-        match message:
-            case Append() | Heartbeat() | SnapshotChunk():
-                after.append(AppendReply(self.me, message.sender, self.term, 0, 0, refused=True))
-            case PreVote():
-                after.append(PreVoteReply(self.me, message.sender, self.term, granted=False))
-            case Vote():
-                after.append(VoteReply(self.me, message.sender, self.term, granted=False))
-            case _:
-                pass
-
-    def _hear_leader(self, sender: ReplicaId) -> None:
-        if self.leader not in (0, sender):
-            raise InvariantBroken(
-                f"two leaders in term {self.term}: replicas {self.leader} and {sender}"
-            )
-        if self.leader != sender or self.role is not Role.FOLLOWER:
-            self._follow(self.term, sender)
-        self._elapsed = 0
-
-    # -- elections
-
-    def _can_campaign(self) -> bool:
-        return (
-            self.may_campaign
-            and self._log.memberships.may_lead(self.me, self._log.commit)
-            and not self.installing
-            and not self.lost
-        )
-
-    def _campaign_softly(self) -> None:
-        """Ask who would vote for this replica, before anyone's term is raised."""
-        if not self._can_campaign():
-            return
-        self.role = Role.PRE_CANDIDATE
-        tail = self._log.tail
-        for voter in self._log.memberships.voters:
-            if voter != self.me:
-                self._outbox.now.append(
-                    PreVote(self.me, voter, self.term + 1, tail.last, tail.last_term)
-                )
-        self._count_vote(self.me, granted=True)
-
-    def _awaits_own_vote(self) -> bool:
-        # Its candidacy has not even begun: on a disk that is slower than an election, another
-        # one would void the vote that is being written, again and again.
-        return self.role is Role.CANDIDATE and self.me not in self._ballot
-
-    def _campaign(self, *, transfer: bool) -> None:
-        self._follow(self.term + 1, 0)
-        self.role = Role.CANDIDATE
-        self.vote = self.me
-        tail = self._log.tail
-        # The others are asked, and the own vote is counted, once that vote is durable.
-        for voter in self._log.memberships.voters:
-            if voter != self.me:
-                self._outbox.after.append(
-                    Vote(self.me, voter, self.term, tail.last, tail.last_term, transfer)
-                )
-
-    def _count_vote(self, voter: ReplicaId, *, granted: bool) -> None:
-        # By voter, so that a vote that comes twice counts once; only of the membership in force.
-        self._ballot[voter] = granted
-        voters = self._log.memberships.voters
-        quorum = len(voters) // 2 + 1
-        votes = [self._ballot[voter] for voter in voters if voter in self._ballot]
-        if sum(votes) >= quorum:
-            if not self._can_campaign():
-                self._follow(self.term, 0)
-            elif self.role is Role.PRE_CANDIDATE:
-                self._campaign(transfer=False)
-            else:
-                self._take_lead()
-        elif len(votes) - sum(votes) >= quorum:
-            self._follow(self.term, 0)
-
-    def _on_pre_vote(self, message: PreVote) -> None:
-        granted = message.term > self.term and not self.lost and self._is_fresh(message)
-        term = message.term if granted else self.term
-        self._outbox.now.append(PreVoteReply(self.me, message.sender, term, granted))
-
-    def _on_vote(self, message: Vote) -> None:
-        # A candidate asks those whom its log makes voters, and that log may be ahead of this one:
-        # a learner just promoted may not know it yet, and its vote may be the one that is needed.
-        free = self.vote == 0 and self.leader == 0
-        granted = (
-            (free or self.vote == message.sender) and not self.lost and self._is_fresh(message)
-        )
-        if granted:
-            if self.vote != message.sender:
-                self.vote = message.sender
-                self._hard_dirty = True
-            self._elapsed = 0
-        self._outbox.after.append(VoteReply(self.me, message.sender, self.term, granted))
-
-    def _is_fresh(self, message: Vote | PreVote) -> bool:
-        tail = self._log.tail
-        return (message.last_term, message.last) >= (tail.last_term, tail.last)
-
-    def _take_lead(self) -> None:
-        log = self._log
-        self.role = Role.LEADER
-        self.leader = self.me
-        self._elapsed = 0
-        self._lead = Leadership(
-            me=self.me,
-            term=self.term,
-            tail=log.tail,
-            settings=self._settings,
-            outbox=self._outbox,
-            membership=self.members,
-        )
-        # Entries of earlier terms commit with this one, and only so.
-        log.append(Entry(log.tail.last + 1, self.term, _NOOP, b""), entry_bytes(b"", ()))
-        self._lead.beat(log.commit)
 
     # -- what only a leader does
 
@@ -638,7 +492,7 @@ class Core:
         if index > log.commit and index >= lead.noop_index:
             log.commit = index
             if not lead.i_vote and log.memberships.index <= index:
-                self._follow(self.term, 0)  # Its own removal is committed.
+                self._elections.step_down()  # Its own removal is committed.
 
     # -- read barriers
 
@@ -647,8 +501,8 @@ class Core:
 
     def _on_barrier_ask(self, message: BarrierAsk) -> None:
         asker, number = message.sender, message.number
-        if self._lead is not None:
-            self._lead.reads.ask(ReadQuestion(asker, number))
+        if self._elections.lead is not None:
+            self._elections.lead.reads.ask(ReadQuestion(asker, number))
         else:
             self._outbox.now.append(BarrierTell(self.me, asker, self.term, number, 0))
 

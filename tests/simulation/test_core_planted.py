@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from spur.consensus.core import Core, HardState, Ready
+from spur.consensus.elections import Elections
 from spur.consensus.following import Following
 from spur.consensus.leadership import Leadership
 from spur.consensus.membership import Membership, MembershipLog
@@ -65,15 +66,15 @@ def counts_itself_before_its_disk(patch: pytest.MonkeyPatch) -> None:
 
 
 def counts_votes_by_number(patch: pytest.MonkeyPatch) -> None:
-    honest = Core._count_vote
+    honest = Elections._count_vote
 
-    def count(core: Core, voter: int, *, granted: bool) -> None:
-        voters = core._log.memberships.voters
-        if voter in core._ballot and granted:
-            voter = next((one for one in voters if one not in core._ballot), voter)
-        honest(core, voter, granted=granted)
+    def count(elections: Elections, voter: int, *, granted: bool) -> None:
+        voters = elections._log.memberships.voters
+        if voter in elections._ballot and granted:
+            voter = next((one for one in voters if one not in elections._ballot), voter)
+        honest(elections, voter, granted=granted)
 
-    patch.setattr(Core, "_count_vote", count)
+    patch.setattr(Elections, "_count_vote", count)
 
 
 def takes_half_for_a_quorum(patch: pytest.MonkeyPatch) -> None:
@@ -111,13 +112,13 @@ def commits_what_it_did_not_compare(patch: pytest.MonkeyPatch) -> None:
 
 
 def leads_without_a_no_op(patch: pytest.MonkeyPatch) -> None:
-    honest = Core._take_lead
+    honest = Elections._take_lead
 
-    def take_lead(core: Core) -> None:
-        honest(core)
-        core._log._truncate(core.last)
+    def take_lead(elections: Elections) -> None:
+        honest(elections)
+        elections._log._truncate(elections._log.tail.last)
 
-    patch.setattr(Core, "_take_lead", take_lead)
+    patch.setattr(Elections, "_take_lead", take_lead)
 
 
 def answers_reads_without_asking_the_others(patch: pytest.MonkeyPatch) -> None:
