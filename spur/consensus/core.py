@@ -71,7 +71,6 @@ __all__ = [
 ]
 
 _MEMBERSHIP = int(EntryKind.MEMBERSHIP)
-_NOOP = int(EntryKind.NOOP)
 _NUMBER_BITS = 62
 
 
