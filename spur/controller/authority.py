@@ -30,6 +30,7 @@ __all__ = [
     "Credentials",
     "credentials_in",
     "renewal_due",
+    "require_credentials",
     "verify_certificate",
     "write_credentials",
 ]
@@ -156,6 +157,26 @@ def write_credentials(directory: Path, authority: bytes, credentials: Credential
         fresh.replace(path)
     _sync_directory(directory)
     return files
+
+
+def require_credentials(files: TlsFiles, name: HostName, now: datetime) -> None:
+    """See that a host's files are its own, before others refuse it for them.
+
+    Raises: OperatorFault, one sentence.
+    """
+    try:
+        authority, host = files.authority.read_bytes(), files.host.read_bytes()
+    except OSError as error:
+        raise OperatorFault(f"{files.host.parent} has no usable credentials: {error}") from error
+    try:
+        shown = verify_certificate(authority, host, name.cluster_id, now)
+    except OperatorFault as fault:
+        raise OperatorFault(f"{files.host}: {fault}; nothing was started") from fault
+    if shown != name:
+        raise OperatorFault(
+            f"{files.host} is the certificate of {format_host_name(shown)}; this is"
+            f" {format_host_name(name)}; nothing was started"
+        )
 
 
 def verify_certificate(

@@ -10,6 +10,8 @@ import asyncio
 import logging
 import random
 import secrets
+import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 from spur.client.address import parse_tcp_address
@@ -17,7 +19,7 @@ from spur.consensus.disk import Disk, OsDisk
 from spur.consensus.driver import Driver
 from spur.consensus.opening import ReplicaOptions, open_replica
 from spur.consensus.replica import Replica
-from spur.controller.authority import credentials_in
+from spur.controller.authority import credentials_in, require_credentials
 from spur.controller.birth import TLS_DIRECTORY
 from spur.controller.clocks import MachineClocks
 from spur.controller.front import Front, Respond
@@ -30,6 +32,7 @@ from spur.events.envelope import Actor
 from spur.projections.react import Effect
 from spur.projections.state import new_state
 from spur.wire.calls import Call
+from spur.wire.hello import HostName
 
 __all__ = ["Controller"]
 
@@ -104,6 +107,10 @@ class Controller:
     async def _serve(self) -> None:
         settings, replica = self._settings, self._replica
         tls = credentials_in(self._directory / TLS_DIRECTORY)
+        name = HostName(
+            cluster_id=replica.identity.cluster_id, role="controller", id=settings.node_id
+        )
+        require_credentials(tls, name, datetime.fromtimestamp(time.time(), UTC))
         net = make_net(
             replica.identity,
             replica.core.members,

@@ -140,12 +140,13 @@ class Controllers:
     ) -> Controllers:
         """Make a cluster: ports count up from the first, two for each controller.
 
+        Without `hosts` all of them listen on a loopback address of this very process.
         `settings` is added to each controller's settings file; `segment_entries` is the length of
         a ledger segment.
         """
         members = []
         for number in range(count):
-            host = hosts[number] if hosts else "127.0.0.1"
+            host = hosts[number] if hosts else _loopback()
             port = first_port + 2 * number
             members.append(
                 ControllerProcess(
@@ -247,3 +248,9 @@ class Controllers:
         except SpurError:
             return False
         return isinstance(answer, ReplicaInfo) and answer.leads
+
+
+def _loopback() -> str:
+    """Return an address of its own for each process, so that two runs of the tests never meet."""
+    number = os.getpid() % (1 << 22)
+    return f"127.{64 + (number >> 16)}.{number >> 8 & 0xFF}.{number & 0xFF or 255}"

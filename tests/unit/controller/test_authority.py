@@ -6,6 +6,7 @@ import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from spur.client.tls import client_context, server_context
@@ -15,6 +16,7 @@ from spur.controller.authority import (
     Authority,
     Credentials,
     renewal_due,
+    require_credentials,
     verify_certificate,
     write_credentials,
 )
@@ -134,6 +136,19 @@ def test_authority_is_no_host(tmp_path: Path) -> None:
     authority = Authority.create(tmp_path, CLUSTER, NOW)
     with pytest.raises(OperatorFault, match="names no host"):
         verify_certificate(authority.certificate, authority.certificate, CLUSTER, NOW)
+
+
+def test_certificate_of_another_host_is_not_its_own(tmp_path: Path) -> None:
+    """Two controllers' files were mixed up when they were carried to their hosts."""
+    authority = Authority.create(tmp_path, CLUSTER, NOW)
+    name = host("controller")
+    files = write_credentials(tmp_path, authority.certificate, authority.issue(name, NOW))
+    require_credentials(files, name, NOW)
+    with pytest.raises(OperatorFault, match=r"is the certificate of .*/controller/.*; this is"):
+        require_credentials(files, msgspec.structs.replace(name, id=name.id + 1), NOW)
+    files.host.unlink()
+    with pytest.raises(OperatorFault, match="has no usable credentials"):
+        require_credentials(files, name, NOW)
 
 
 @pytest.mark.parametrize("days", [-1, CERTIFICATE_DAYS + 1])
