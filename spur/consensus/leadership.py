@@ -5,9 +5,9 @@ proposed in between travels together. Commitment counts what followers acknowled
 and the leader's own disk like any other; only entries of the leader's own term are counted
 (Raft §5.4.2), those before them commit with them.
 
-Losses show as silence. What was not answered for `resend_ticks` is asked again by an empty
-append: its answer tells where to go on, and nothing big is sent twice to a peer that is merely
-slow. Pure.
+Losses show as silence. What was not answered for `resend_ticks` is asked again by an empty append
+behind all that was sent: its acknowledgement is one of everything, its refusal tells where to go
+on, and nothing is sent twice to a peer whose disk is merely slow. Pure.
 """
 
 from __future__ import annotations
@@ -228,14 +228,17 @@ class Leadership:
                 index, term = progress.snapshot_index, progress.snapshot_term
                 self._append(progress, index, term, (), commit)
             return
-        if progress.state is _REPLICATE and not progress.wanted:
-            progress.probe(progress.match + 1)
-        progress.paused = False
-        progress.wanted = 0
+        if progress.wanted:
+            progress.wanted = 0
+            return
         prev = progress.next - 1
         if prev >= self._tail.base:
             self._append(progress, prev, self._tail.term_at(prev), (), commit)
-            progress.sent(prev, 0)
+        elif progress.knows_term_at(prev):
+            self._append(progress, prev, progress.known_term if prev else 0, (), commit)
+        else:
+            # What it lacks has left memory meanwhile: the shell is asked for it.
+            progress.probe(progress.next if progress.state is _PROBE else progress.match + 1)
 
     # -- answers
 

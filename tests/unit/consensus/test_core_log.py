@@ -574,3 +574,25 @@ def test_replica_whose_acknowledged_entry_is_another_now_is_lost() -> None:
     core = scripted_core(hard=HardState(2, 0), entries=entries(1, 1, 1))
     core.step(append(2, 2, 2, term=2, acked=2))
     assert [(answer.refused, answer.lost) for answer in answers(core)] == [(True, True)]
+
+
+def test_follower_with_a_slow_disk_is_sent_nothing_twice() -> None:
+    """A follower's sync takes a second, several times what a leader waits for an answer."""
+    script = CoreScript()
+    leader = script.elect(1)
+    script.propose(1, b"a")
+    for message in script.sent(Append, to=3):
+        script.deliver(message)
+    script.propose(1, b"b")
+    sent: list[int] = []
+    for _ in range(30):
+        script.tick(1)
+        for message in list(script.wire):
+            if isinstance(message, Append) and message.to == 3:
+                sent += [entry.index for entry in message.entries]
+            script.deliver(message)
+        script.sync(1)
+        script.sync(2)
+    assert sent == [4]
+    script.settle()
+    assert leader.match(3) == leader.last
