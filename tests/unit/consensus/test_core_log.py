@@ -587,10 +587,10 @@ def test_follower_with_a_slow_disk_is_sent_nothing_twice() -> None:
     sent: list[int] = []
     for _ in range(30):
         script.tick(1)
-        for message in list(script.wire):
-            if isinstance(message, Append) and message.to == 3:
-                sent += [entry.index for entry in message.entries]
-            script.deliver(message)
+        for moving in list(script.wire):
+            if isinstance(moving, Append) and moving.to == 3:
+                sent += [entry.index for entry in moving.entries]
+            script.deliver(moving)
         script.sync(1)
         script.sync(2)
     assert sent == [4]
