@@ -62,6 +62,7 @@ class Controller:
         self._failed: asyncio.Future[BaseException] = self._loop.create_future()
         self._ticks = 0
         self._snapshot_is_due = False
+        self._role = (0, 0)
         self._replica: Replica
         self._front: Front
         self._driver: Driver
@@ -172,6 +173,7 @@ class Controller:
         if not self._replica.is_attached:
             return
         self._front.on_tick()
+        self._say_role()
         if self._ticks % DISK_CHECK_TICKS == 0:
             self._look_at_disk()
         if self._ticks % FREEZE_TICKS == 0:
@@ -180,6 +182,19 @@ class Controller:
             self._replica.sync_ledger()
         if self._replica.recorded - self._replica.snapshot_index >= self._settings.snapshot_entries:
             self._want_snapshot()
+
+    def _say_role(self) -> None:
+        """Say who leads when that changes."""
+        core = self._replica.core
+        if (core.leader, core.term) == self._role:
+            return
+        self._role = (core.leader, core.term)
+        if core.leader == core.me:
+            LOG.info("this controller leads in term %d", core.term)
+        elif core.leader:
+            LOG.info("controller %d leads in term %d", core.leader, core.term)
+        else:
+            LOG.info("no leader is known in term %d", core.term)
 
     def _say_notes(self) -> None:
         notes = self._replica.storage.notes

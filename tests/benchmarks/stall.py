@@ -79,10 +79,10 @@ async def measure(directory: Path, options: argparse.Namespace) -> dict[str, flo
     """Return the figures of one run."""
     settings = f"snapshot_entries = {options.snapshot_entries}\n"
     async with running_cluster(directory, 3, settings=settings) as controllers:
-        leader = await controllers.leader()
-        clients = [controllers.local(leader) for _ in range(4)]
+        clients = [controllers.client() for _ in range(4)]
         await fill(clients, options.pending)
-        before = await show(clients[0])
+        local = controllers.local(await controllers.leader())
+        before = await show(local)
         submits_s: list[float] = []
         reads_s: list[float] = []
         until = time.perf_counter() + options.seconds
@@ -90,7 +90,7 @@ async def measure(directory: Path, options: argparse.Namespace) -> dict[str, flo
             submit_steadily(clients[0], options.rate, until, submits_s),
             read_steadily(clients[1], until, reads_s),
         )
-        after = await show(clients[0])
+        after = await show(local)
         figures = {
             "stall": after.stall_ns_max / 1e6,
             "submit p99": percentile(sorted(submits_s), 0.99) * 1000,
@@ -99,7 +99,7 @@ async def measure(directory: Path, options: argparse.Namespace) -> dict[str, flo
             "snapshots": float(after.snapshot_index > before.snapshot_index),
             "resident": resident_mib(controllers),
         }
-        for client in clients:
+        for client in (*clients, local):
             await client.close()
     return figures
 

@@ -66,8 +66,7 @@ async def heal(controllers: Controllers, late: ControllerProcess, other: Control
 async def measure(directory: Path, options: argparse.Namespace) -> list[float]:
     """Return the seconds of every failover."""
     async with running_cluster(directory, 3) as controllers:
-        leader = await controllers.leader()
-        clients = [controllers.local(leader) for _ in range(4)]
+        clients = [controllers.client() for _ in range(4)]
         await fill(clients, options.pending)
         for client in clients:
             await client.close()
