@@ -83,9 +83,7 @@ def open_replica(
     found = _join(wal, found, ledger, snapshots)
     blobs = BlobStore.open(disk)
     # The ledger may have kept an entry whose blobs were not synced yet; the WAL still has them.
-    # Those of later entries go into the packs when their entry goes into the ledger.
-    kept = (entry for entry in found.entries if entry.index <= ledger.last)
-    blobs.put(blob for entry in kept for blob in entry.blobs if blob)
+    blobs.put(blob for entry in found.entries for blob in entry.blobs if blob)
     entries = _entries_behind(ledger, found)
     core = Core(
         me=me,

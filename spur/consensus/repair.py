@@ -21,7 +21,7 @@ from spur.consensus.exchange import BlobPart, Exchange, FetchBlob, FetchSegment,
 from spur.consensus.ledger import Ledger, LedgerDamaged
 from spur.events.envelope import Entry, EntryKind, Envelope
 
-__all__ = ["Repair", "Repaired"]
+__all__ = ["Repair", "Repaired", "digests_of"]
 
 PART_BYTES = 128 * 1024
 """Bytes of one answer; fits a frame."""
@@ -33,6 +33,13 @@ ASKED_MAX = 16
 """Things asked for at a time; the others wait for their turn."""
 
 _ENVELOPE = msgspec.msgpack.Decoder(Envelope)
+
+
+def digests_of(entry: Entry) -> list[bytes]:
+    """Return the digests of an entry's blobs, in order."""
+    if entry.kind != EntryKind.EVENTS:
+        return []
+    return [ref.digest for ref in _ENVELOPE.decode(entry.body).attachments]
 
 
 class _Stores(Protocol):
@@ -93,12 +100,9 @@ class Repair:
 
         None when a blob is missing here that a peer may hold; it is then asked of the peers.
         """
-        if entry.kind != EntryKind.EVENTS:
-            return entry
         blobs = []
         is_whole = True
-        for ref in _ENVELOPE.decode(entry.body).attachments:
-            digest = ref.digest
+        for digest in digests_of(entry):
             blob = self._stores.blobs.get(digest)
             if blob is None and not self._is_gone(digest):
                 self.want_blob(digest)

@@ -36,7 +36,7 @@ from spur.consensus.ledger import Ledger, LedgerDamaged
 from spur.consensus.membership import Membership
 from spur.consensus.messages import Append, Message, SnapshotChunk
 from spur.consensus.port import Machine, Refusal
-from spur.consensus.repair import Repair, Repaired
+from spur.consensus.repair import Repair, Repaired, digests_of
 from spur.consensus.scrub import Scrub
 from spur.consensus.snapshots import Snapshot, SnapshotStore
 from spur.consensus.supply import Chunk, Supply
@@ -387,11 +387,17 @@ class Replica:
     def snapshot_wanted(self, begin: Callable[[], None]) -> None:
         """Let a snapshot begin, once it is noted which blobs lie here before it.
 
-        What of them it does not refer to may be erased after it.
+        What of them it does not refer to may be erased after it. Blobs of entries that are not in
+        the ledger yet may lie here as well, from before a power loss: it does not know of them.
         """
 
         def noted(held: list[bytes]) -> None:
-            self._blobs_before = held
+            coming = {
+                digest
+                for entry in self.core.entries(self._recorded + 1, self.core.last)
+                for digest in digests_of(entry)
+            }
+            self._blobs_before = [digest for digest in held if digest not in coming]
             begin()
 
         self._later("ledger", self.storage.blobs.held, noted)
@@ -530,12 +536,10 @@ class Replica:
         self._later("ledger", lambda: self._append(batch), lambda _: self._appended(batch))
 
     def _append(self, batch: list[Entry]) -> None:
-        # Blobs come second: one that is in the packs is of an entry that any snapshot begun from
-        # now on holds, so what such a snapshot does not refer to may be erased.
-        self.storage.ledger.append(batch)
         blobs = [blob for entry in batch for blob in entry.blobs if blob]
         if blobs:
             self.storage.blobs.put(blobs)
+        self.storage.ledger.append(batch)
 
     def _appended(self, batch: list[Entry]) -> None:
         self._recording = False

@@ -81,6 +81,8 @@ class Supply:
         Returns the digests that it refers to and that are missing here.
         """
         blobs = self._stores.blobs
+        # It may take the place of one at the same index that was found damaged.
+        self._stores.snapshots.damaged.pop(index, None)
         for snapshot in self._stores.snapshots.newest_first():
             try:
                 live = snapshot.live_blobs()

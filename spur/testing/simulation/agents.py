@@ -109,7 +109,7 @@ class Agent:
         self.alive.add(name)
         if rng.random() < 0.5:
             self._report(name, NodeShareState.LAUNCHED, 0)
-        self._world.after(rng.random() * 2.0, self._end, name, 0)
+        self._world.after(rng.random() * rng.choice((0.5, 2.0, 8.0)), self._end, name, 0)
 
     def _kill(self, name: Name) -> None:
         job_id, run, attempt = name

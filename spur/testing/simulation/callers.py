@@ -24,6 +24,9 @@ CLUSTER = Actor(uid=0, gid=0, host_id=0, host_role="cluster", via="scheduler")
 RETRY_S = 1.5
 """How long a caller waits for an answer before it asks another member."""
 
+LATE_S = 4.0
+"""How late a call may come that is repeated on its way."""
+
 FOR_EVER = float("inf")
 
 AGAIN_CODES = frozenset({"not-leader", "ask-again", "busy", "clock-step", "disk-low"})
@@ -59,6 +62,8 @@ class Callers:
     def __init__(self, world: World, members: Sequence[SimMember]) -> None:
         self.world = world
         self.members = members
+        self.loss = 0.0
+        """Share of the calls, and of the answers, that are lost; as many calls come twice."""
         self.on_clock_step: Callable[[], None] = _nobody_looks
         """Called when the cluster waits for a person to accept its clock."""
 
@@ -101,17 +106,27 @@ class Caller:
             member = world.rng.choice(self._members)
         else:
             member = self._members[self._favourite - 1]
+        world.tell("caller", "tries", ask.request_id.hex()[:8], "with", member.me)
         call = Call(number, ask.request_id, ask.since, 0, self.index, None, ask.payload)
 
         def respond(reply: Reply) -> None:
-            world.after(0.001 + world.rng.random() * 0.02, self._hear, ask, number, reply)
+            if world.rng.random() >= loss:
+                world.after(0.001 + world.rng.random() * 0.02, self._hear, ask, number, reply)
 
-        world.after(0.001 + world.rng.random() * 0.02, member.submit, call, self.actor, respond)
+        loss = self._callers.loss
+        if world.rng.random() >= loss:
+            world.after(0.001 + world.rng.random() * 0.02, member.submit, call, self.actor, respond)
+        if world.rng.random() < loss:
+            world.after(world.rng.random() * LATE_S, member.submit, call, self.actor, respond)
         world.after(RETRY_S * (0.7 + 0.6 * world.rng.random()), self._silent, ask, number)
 
     def _silent(self, ask: _Ask, number: int) -> None:
         if ask.tries == number and not ask.is_over:
             self._favourite = 0
+            self._try(ask)
+
+    def _once_more(self, ask: _Ask, number: int) -> None:
+        if ask.tries == number:
             self._try(ask)
 
     def _hear(self, ask: _Ask, number: int, reply: Reply) -> None:
@@ -133,6 +148,9 @@ class Caller:
         world = self._world
         self._favourite = 0
         if isinstance(outcome, Refused):
+            world.tell(
+                "caller", "is told of", ask.request_id.hex()[:8], outcome.code, outcome.leader
+            )
             world.counts[f"told: {outcome.code}"] += 1
             self._favourite = int(outcome.leader or 0)
             if outcome.code == "clock-step":
@@ -140,7 +158,7 @@ class Caller:
         else:
             world.counts["told the state without a quorum"] += 1
         if number == ask.tries:
-            world.after(0.05 + 0.2 * world.rng.random(), self._silent, ask, number)
+            world.after(0.05 + 0.2 * world.rng.random(), self._once_more, ask, number)
 
     def _finish(self, ask: _Ask, outcome: Outcome) -> None:
         ask.is_over = True

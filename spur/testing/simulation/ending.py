@@ -17,10 +17,10 @@ from spur.projections.react import resume
 from spur.testing.simulation.checks import Checks
 from spur.testing.simulation.member import SimMember, Violation
 
-__all__ = ["check_ending", "mend"]
+__all__ = ["check_ending", "is_whole"]
 
 
-def mend(member: SimMember) -> None:
+def is_whole(member: SimMember) -> bool:
     """Look at every byte, as a person with `spur log verify` would, and ask for what is damaged."""
     replica = member.replica
     storage = replica.storage
@@ -30,6 +30,7 @@ def mend(member: SimMember) -> None:
         replica.repair.want_segment(damage.segment)
     for digest in storage.blobs.verify():
         replica.repair.want_blob(digest)
+    return not replica.repair.wanted and not storage.ledger.missing
 
 
 def check_ending(members: Sequence[SimMember], checks: Checks) -> None:

@@ -123,7 +123,8 @@ class People:
                 world.counts["answered"] += 1
                 self.acknowledged[name] = (request_ids[0], outcome.job_id)
                 if world.rng.random() < 0.5:
-                    world.after(world.rng.random() * 3, self._change, outcome.job_id)
+                    delay_s = world.rng.random() * world.rng.choice((0.1, 3.0))
+                    world.after(delay_s, self._change, outcome.job_id)
             elif isinstance(outcome, Refused) and outcome.code != "outcome-unknown":
                 raise Violation(f"{name} was refused: {outcome}")
             world.after(world.rng.random() * 1.5 * self._haste, self._submit, caller)

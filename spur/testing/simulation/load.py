@@ -64,7 +64,7 @@ REGISTERS = 2
 WRITERS = 4
 SUBMITTERS = 2
 PATIENCE_S = 6.0
-SILENCE_S = 1.5
+SILENCE_S = 0.8
 """A node that is silent for longer is given up."""
 
 
@@ -79,6 +79,8 @@ class Load:
         self._plan = plan
         callers = self._callers = Callers(world, members)
         callers.on_clock_step = self._accept_clock
+        self.has_begun = False
+        """The cluster is set up, and everybody at work."""
         self.agents = [Agent(world, callers, node) for node in NODES]
         self.registers = Registers(world, callers, plan.haste)
         self.people = People(world, callers, checks, plan.haste)
@@ -141,6 +143,8 @@ class Load:
 
     def _begin(self) -> None:
         self._world.tell("load", "begins")
+        self.has_begun = True
+        self._callers.loss = self._plan.caller_loss
         self.registers.start(self._register_ids, WRITERS)
         self.people.start(SUBMITTERS)
         self._world.after(0.5, self._schedule, self._callers.caller(CLUSTER))
@@ -148,6 +152,7 @@ class Load:
 
     def stop(self) -> None:
         """Let nobody begin anything new; agents go on."""
+        self._callers.loss = 0.0
         self._is_stopped = self.registers.is_stopped = self.people.is_stopped = True
 
     def _accept_clock(self) -> None:
@@ -160,6 +165,11 @@ class Load:
             self._person_is_busy = False
 
         self._callers.caller(ADMINISTRATOR).ask(AcceptClock(), done, patience_s=PATIENCE_S)
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing runs on the nodes, and all that ran was reported and heard."""
+        return not any(agent.alive or agent.unheard for agent in self.agents)
 
     # -- the leader's shell
     def performed(self, member: SimMember, effect: Effect) -> None:
@@ -197,7 +207,7 @@ class Load:
             if agent.is_silent and now_s - agent.silent_since_s > SILENCE_S:
                 seen_ns = NOON_NS + int(agent.silent_since_s * 1e9)
                 caller.ask(MarkNodeLost(agent.node, seen_ns), self._marked, patience_s=PATIENCE_S)
-        self._world.after(1.0, self._watch, caller)
+        self._world.after(0.5, self._watch, caller)
 
     def _marked(self, outcome: Outcome) -> None:
         if isinstance(outcome, Answer):

@@ -8,7 +8,9 @@ strike at any operation of the disk.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from spur.consensus.faults import DiskFault
@@ -127,6 +129,7 @@ class SimMember:
         self.disk = disk
         self.watcher = watcher
         self.clocks = SimClocks(world)
+        self.tick_s = TICK_S
         self.disk_delay_s = disk_delay_s
         self.disk_is_bad = False
         """Its disk is made to refuse something: ending because of that is right."""
@@ -143,6 +146,10 @@ class SimMember:
         self._turn_is_due = False
         self._snapshotting = False
         self._ticks = 0
+        self._held: list[Callable[[], None]] = []
+        """What came in while it stands still."""
+        self._jobs: list[Job] = []
+        """Jobs that are with the disk."""
 
     # -- life
     def start(self) -> None:
@@ -161,7 +168,8 @@ class SimMember:
             return
         self.is_up, self.is_paused = True, False
         self._turn_is_due = self._snapshotting = False
-        self.world.after(self.world.rng.random() * TICK_S, self._tick, self.starts)
+        self._held, self._jobs = [], []
+        self.world.after(self.world.rng.random() * self.tick_s, self._tick, self.starts)
 
     def _open(self) -> None:
         world = self.world
@@ -184,10 +192,20 @@ class SimMember:
         replica.attach(front)
 
     def lose_power(self) -> None:
-        """Be off at once; the disk decides what of the unsynced it keeps."""
+        """Be off at once; the disk decides what of the unsynced it keeps.
+
+        A job that is with the disk may have begun: then it comes as far as some operation.
+        """
         self.world.tell(self.me, "loses its power")
         self.is_up = False
-        self.disk.crash(self.world.rng)
+        rng = self.world.rng
+        if self._jobs and rng.random() < 0.7:
+            self.world.counts["power lost within a job"] += 1
+            self.disk.crash_after(rng.randrange(1, 4))
+            with suppress(PowerLoss, Exception):
+                rng.choice(self._jobs).run()
+        self._jobs = []
+        self.disk.crash(rng)
 
     def end_process(self) -> None:
         """Be killed; the operating system lives on and its page cache with it."""
@@ -196,14 +214,19 @@ class SimMember:
         self.disk.end_process()
 
     def pause(self, seconds: float) -> None:
-        """Stand still (SIGSTOP): messages wait, ticks are missed."""
+        """Stand still (SIGSTOP): messages and calls wait in their sockets, ticks are missed."""
         if self.is_up and not self.is_paused:
             self.is_paused = True
             self.world.after(seconds, self._go_on, self.starts)
 
     def _go_on(self, start: int) -> None:
+        """Go on; what waited comes in any order, since the sockets are many."""
+        held, self._held = self._held, []
         if self.is_up and start == self.starts:
             self.is_paused = False
+            self.world.rng.shuffle(held)
+            for call in held:
+                self.world.after(self.world.rng.random() * 0.01, call)
             self._wake()
 
     # -- what a shell does
@@ -231,7 +254,7 @@ class SimMember:
     def _tick(self, start: int) -> None:
         if not self.is_up or start != self.starts:
             return
-        self.world.after(TICK_S, self._tick, start)
+        self.world.after(self.tick_s, self._tick, start)
         if not self.is_paused:
             self._guarded(self.replica.tick)
             self._guarded(self._front_tick)
@@ -291,7 +314,7 @@ class SimMember:
         if not self.is_up:
             return
         if self.is_paused:
-            self.world.after(0.05, self.receive, message)
+            self._held.append(partial(self.receive, message))
             return
         self._guarded(self.replica.take, message)
         self._wake()
@@ -303,7 +326,11 @@ class SimMember:
             self.watcher.replied(self, reply)
             respond(reply)
 
-        if self.is_up and not self.is_paused and self.replica.is_attached:
+        if not self.is_up:
+            return
+        if self.is_paused:
+            self._held.append(partial(self.submit, call, actor, respond))
+        elif self.replica.is_attached:
             self._guarded(self.front.submit, call, actor, tell)
             self._wake()
 
@@ -329,6 +356,7 @@ class SimMember:
         self.on_sent(self, messages)
         for job in self.replica.take_jobs():
             delay_s = self.world.rng.random() * self.disk_delay_s
+            self._jobs.append(job)
             self.world.after(delay_s, self._run, self.starts, job)
 
     def _count_served(self, messages: Sequence[Any]) -> None:
@@ -341,8 +369,9 @@ class SimMember:
         if not self.is_up or start != self.starts:
             return
         if self.is_paused:
-            self.world.after(0.05, self._run, start, job)
+            self._held.append(partial(self._run, start, job))
             return
+        self._jobs.remove(job)
         result = self._guarded(job.run)
         if self.is_running:
             self._guarded(self.replica.finish, job, result)

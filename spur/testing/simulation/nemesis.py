@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from spur.consensus.messages import Append, AppendReply, VoteReply
 from spur.testing.simulation.agents import Agent
 from spur.testing.simulation.damage import Vandal
-from spur.testing.simulation.member import SimMember
+from spur.testing.simulation.member import TICK_S, SimMember
 from spur.testing.simulation.network import Network, Weather
 from spur.testing.simulation.plan import Plan
 from spur.testing.simulation.world import World
@@ -41,7 +41,7 @@ class Nemesis:
         self._members = members
         self._agents = agents
         self._plan = plan
-        self._stopped = False
+        self._stopped = True
         self._ids = [member.me for member in members]
         self._vandal = Vandal(world, members) if plan.has_damage else None
         self._strikes: dict[str, Callable[[], None]] = {
@@ -54,6 +54,8 @@ class Nemesis:
             "pair": self._pair,
             "apart": lambda: self._cut_off(self._someone()),
             "leader-apart": self._leader_apart,
+            "leader-power": self._leader_power,
+            "leader-pause": self._leader_pause,
             "heal": network.heal,
             "operation": self._operation,
             "clock": self._clock,
@@ -64,10 +66,13 @@ class Nemesis:
         }
 
     def start(self) -> None:
-        """Begin to strike."""
+        """Let the weather turn bad, and begin to strike."""
+        self._stopped = False
+        self._network.weather = self._plan.weather
         rng, drift = self._world.rng, self._plan.drift
         for member in self._members:
             member.clocks.drift = drift * (2 * rng.random() - 1)
+        self._someone().tick_s *= self._plan.slow_ticks
         self._world.after(self._plan.pace_s, self._strike)
 
     def stop(self) -> None:
@@ -81,6 +86,7 @@ class Nemesis:
             agent.is_silent = False
         for member in self._members:
             member.clocks.offset_ns = 0
+            member.tick_s = TICK_S
             member.disk_delay_s = SOUND_DISK_S
             member.disk.crash_after(NEVER)
             self._mend_disk(member)
@@ -148,6 +154,16 @@ class Nemesis:
         if not member.is_up:
             self._later_up(member)
 
+    def _leader_power(self) -> None:
+        for member in self._members:
+            if member.is_up and member.replica.core.is_leader:
+                self._down(member, power=True)
+
+    def _leader_pause(self) -> None:
+        for member in self._members:
+            if member.is_up and member.replica.core.is_leader:
+                member.pause(1.0 + 3.0 * self._world.rng.random())
+
     def _storm(self) -> None:
         rng = self._world.rng
         for member in rng.sample(self._members, rng.randrange(1, len(self._members) + 1)):
@@ -214,4 +230,4 @@ class Nemesis:
     def _silent_node(self) -> None:
         rng = self._world.rng
         agent = rng.choice(self._agents)
-        agent.fall_silent(rng.choice((1.0, 4.0)))
+        agent.fall_silent(rng.choice((1.0, 2.5, 5.0)))

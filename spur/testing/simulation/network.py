@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spur.consensus.messages import Vote
+from spur.consensus.messages import Vote, VoteReply
 from spur.testing.simulation.world import World
 
 __all__ = ["Network", "Weather"]
@@ -21,7 +21,7 @@ class Weather:
     delay_s: float = 0.002
     """Typical longest delay; one message in a hundred takes twenty times that."""
     late_votes: float = 0.0
-    """Share of the vote requests that take longer than a restart does."""
+    """Share of the votes, and requests for them, that take longer than a restart does."""
 
 
 class Network:
@@ -47,7 +47,7 @@ class Network:
                 delay_s = 0.0001 + rng.random() ** 3 * weather.delay_s
                 if rng.random() < 0.01:
                     delay_s *= 20
-                if isinstance(message, Vote) and rng.random() < weather.late_votes:
+                if isinstance(message, Vote | VoteReply) and rng.random() < weather.late_votes:
                     delay_s += rng.random() * 0.6
                 self._world.after(delay_s, self._arrive, sender, message)
 

@@ -34,16 +34,24 @@ class Plan:
     """What one run is like."""
 
     members: int
+    is_calm_at_first: bool
+    """Trouble begins once the cluster is set up and everybody at work."""
     pace_s: float
     """Time between two strikes, on average."""
     buggify: float
     """Chance of a power loss right after a message that matters."""
     tiny_batches: bool
+    election_ticks: int
+    """Few make elections often and candidates many."""
     disk_delay_s: float
     weather: Weather
     strikes: list[str] = field(default_factory=list)
     drift: float
     """Clocks run fast or slow by at most this share."""
+    slow_ticks: float
+    """One member ticks so many times slower than the others: it is the last to notice anything."""
+    caller_loss: float
+    """Share of the calls, and of their answers, that are lost; as many come twice."""
     has_damage: bool
     """Bits of one member's files flip while it is down."""
     haste: float
@@ -67,8 +75,8 @@ class Plan:
 
 STRIKES = (
     "power", "power", "kill", "pause", "storm", "halves", "one-way", "pair", "apart", "heal",
-    "leader-apart", "operation", "operation", "clock", "slow-disk", "full-disk", "failing-sync",
-    "silent-node",
+    "leader-apart", "leader-power", "leader-pause", "operation", "operation", "clock", "slow-disk",
+    "full-disk", "failing-sync", "silent-node", "silent-node",
 )  # fmt: skip
 """What may strike; a name that stands twice strikes twice as often."""
 
@@ -78,17 +86,21 @@ def draw_plan(rng: Random) -> Plan:
     small_memory = rng.random() < 0.3
     plan = Plan(
         members=rng.choice((1, 3, 3, 3, 3, 3, 5, 5)),
+        is_calm_at_first=rng.random() < 0.85,
         pace_s=rng.choice((0.5, 1.0, 3.0, 8.0)),
-        buggify=rng.choice((0.0, 0.01, 0.05, 0.2)),
+        buggify=rng.choice((0.0, 0.01, 0.05, 0.3)),
         tiny_batches=rng.random() < 0.5,
+        election_ticks=rng.choice((10, 10, 4)),
         disk_delay_s=rng.choice((0.002, 0.02, 0.2)),
         weather=Weather(
             loss=rng.choice((0.0, 0.01, 0.1)),
             repeats=rng.choice((0.0, 0.05, 0.2)),
             delay_s=rng.choice((0.005, 0.05, 0.3)),
-            late_votes=rng.choice((0.0, 0.0, 0.3)),
+            late_votes=rng.choice((0.0, 0.0, 0.4)),
         ),
         drift=rng.choice((0.0, 0.0, 0.001)),
+        slow_ticks=rng.choice((1.0, 1.0, 3.0)),
+        caller_loss=rng.choice((0.0, 0.02, 0.1)),
         has_damage=rng.random() < 0.4,
         haste=rng.choice((1.0, 0.5, 0.25)),
         snapshot_entries=rng.choice((10, 30, 60)),
@@ -110,7 +122,7 @@ def draw_plan(rng: Random) -> Plan:
 
 def options_of(plan: Plan) -> ReplicaOptions:
     """Return small segments and short memories, so that each run meets their ends."""
-    core = CoreSettings()
+    core = CoreSettings(election_ticks=plan.election_ticks)
     if plan.tiny_batches:
         core = replace(core, append_bytes_max=1, inflight_count_max=2)
     return ReplicaOptions(

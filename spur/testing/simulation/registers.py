@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import replace
 
 from spur.testing.simulation.callers import ADMINISTRATOR, Caller, Callers, Outcome
 from spur.testing.simulation.linearizability import UNKNOWN, Operation, is_linearizable
@@ -46,6 +47,9 @@ class Registers:
         self._haste = haste
         self._ids: list[JobId] = []
         self._value = FIRST_VALUE
+        self._open: dict[int, Operation] = {}
+        """What was begun and has no outcome yet, by its number."""
+        self._number = 0
 
     def start(self, ids: list[JobId], clients: int) -> None:
         """Let this many clients begin."""
@@ -59,7 +63,6 @@ class Registers:
             return
         world = self._world
         job_id = world.rng.choice(self._ids)
-        called = world.now_s
         request: Request
         action: Hashable
         if world.rng.random() < 0.5:
@@ -70,26 +73,31 @@ class Registers:
             action = None
             request = QueryJobs(JobFilter(job_ids=(job_id,)), BEFORE_ALL, 10)
 
+        self._number += 1
+        number = self._number
+        self._open[number] = Operation(world.now_s, UNKNOWN, job_id, action, None)
+
         def done(outcome: Outcome) -> None:
-            self._note(job_id, called, action, outcome)
+            self._note(self._open.pop(number), outcome)
             world.after(world.rng.random() * 0.5 * self._haste, self._use, caller)
 
         world.counts["asked"] += 1
         caller.ask(request, done, patience_s=PATIENCE_S)
 
-    def _note(self, job_id: int, called: float, action: Hashable, outcome: Outcome) -> None:
+    def _note(self, operation: Operation, outcome: Outcome) -> None:
         if isinstance(outcome, Refused) and outcome.code != "outcome-unknown":
             raise Violation(f"a register was refused: {outcome}")
         if outcome is None or isinstance(outcome, Refused):
-            self.history.append(Operation(called, UNKNOWN, job_id, action, None))
+            self.history.append(operation)
             return
         self._world.counts["answered"] += 1
         result: Hashable = "written"
         if isinstance(outcome, JobPage):
             result = decode_job_view(outcome.rows[0]).priority
-        self.history.append(Operation(called, self._world.now_s, job_id, action, result))
+        self.history.append(replace(operation, returned=self._world.now_s, result=result))
 
     def judge(self) -> None:
         """Check what the clients saw. Raises: Violation."""
-        if not is_linearizable(self.history, FIRST_VALUE, _step):
+        history = [*self.history, *self._open.values()]
+        if not is_linearizable(history, FIRST_VALUE, _step):
             raise Violation("what the clients saw of the registers is not linearizable")

@@ -4,33 +4,39 @@ from __future__ import annotations
 
 import traceback
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from spur.consensus.genesis import Genesis
 from spur.consensus.membership import Member, Membership
 from spur.consensus.opening import ReplicaOptions, create_replica
+from spur.projections.react import resume
 from spur.testing.disk import SimDisk
 from spur.testing.simulation.checks import Checks
 from spur.testing.simulation.clocks import ClockBound
-from spur.testing.simulation.ending import check_ending, mend
+from spur.testing.simulation.ending import check_ending, is_whole
 from spur.testing.simulation.load import Load
 from spur.testing.simulation.member import SimMember, Violation
 from spur.testing.simulation.nemesis import Nemesis
-from spur.testing.simulation.network import Network
+from spur.testing.simulation.network import Network, Weather
 from spur.testing.simulation.plan import draw_plan, options_of, small_limits
 from spur.testing.simulation.world import World
 from spur.wire.declare import Answer
 
 __all__ = ["Result", "Run", "run_seed"]
 
+SETTING_UP_S = 10.0
+"""Virtual time within which an undisturbed cluster elects a leader and is set up."""
+
 TROUBLE_S = 20.0
 """Virtual time in which the nemesis strikes."""
 
-HEALING_S = 30.0
-"""Virtual time after healing within which everything must have converged and answered."""
+HEALING_S = 20.0
+"""Virtual time after healing within which everything must have converged, and then answered, and
+then be whole."""
 
-MENDING_S = 10.0
-"""Virtual time within which what a last look at the files finds damaged must be repaired."""
+LOOK_S = 0.5
+"""Virtual time between two looks whether it has."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ class Run:
         world.tell("plan", str(plan))
         clocks = self._clocks = ClockBound(world)
         self.checks = Checks(world, clocks)
-        self._network = Network(world, plan.weather, self._receive)
+        self._network = Network(world, Weather(), self._receive)
         options = options_of(plan)
         self.members = [
             SimMember(
@@ -113,28 +119,56 @@ class Run:
             member.start()
         self._clocks.start(self.members)
         self._load.start()
+        if self.plan.is_calm_at_first:
+            self._wait_for_load()
         self._nemesis.start()
-        self.world.run_until(TROUBLE_S)
+        self.world.pass_time(TROUBLE_S)
+
+    def _wait_for_load(self) -> None:
+        if not self._comes_true(lambda: self._load.has_begun, SETTING_UP_S):
+            raise Violation("an undisturbed cluster was not set up in time")
+
+    def _comes_true(self, condition: Callable[[], bool], limit_s: float) -> bool:
+        """Let time pass until something is so; False when it takes longer than the limit."""
+        end_s = self.world.now_s + limit_s
+        while not condition():
+            if self.world.now_s >= end_s:
+                return False
+            self.world.pass_time(LOOK_S)
+        return True
 
     def _heal(self) -> None:
-        world, members = self.world, self.members
+        members = self.members
         self._load.stop()
         self._nemesis.stop()
-        world.run_until(TROUBLE_S + HEALING_S / 2)
+        self._comes_true(self._is_quiet, HEALING_S)
         self._load.last_request(self._last_answered)
-        world.run_until(TROUBLE_S + HEALING_S)
-        if not self._was_answered:
+        if not self._comes_true(lambda: self._was_answered, HEALING_S):
             raise Violation("the healed cluster did not answer")
+        # Whole and quiet at one moment: what was asked before may still have consequences.
+        self._comes_true(lambda: self._is_whole() and self._is_quiet(), HEALING_S)
         down = [member.me for member in members if not member.is_up]
         if down:
             raise Violation(f"healed members are down: {down}")
         self.checks.converged(members)
-        for member in members:
-            mend(member)
-        world.run_until(TROUBLE_S + HEALING_S + MENDING_S)
         check_ending(members, self.checks)
         self.checks.submitted_once()
         self._load.judge()
+
+    def _is_quiet(self) -> bool:
+        """Whether all members stand at one place, and nobody waits for anything."""
+        members = self.members
+        if not all(member.is_up and member.replica.is_attached for member in members):
+            return False
+        replicas = [member.replica for member in members]
+        indexes = {index for each in replicas for index in (each.core.commit, each.recorded)}
+        indexes |= {member.front.state.index for member in members}
+        return len(indexes) == 1 and self._load.is_quiet and not resume(members[0].front.state)
+
+    def _is_whole(self) -> bool:
+        """Look at all files; what is damaged is asked of the peers."""
+        verdicts = [is_whole(member) for member in self.members if member.is_up]
+        return all(verdicts)
 
     def _last_answered(self, answer: Answer) -> None:
         self._was_answered = True

@@ -33,9 +33,9 @@ class World:
         self._number += 1
         heapq.heappush(self._queue, (self.now_s + delay_s, self._number, call, arguments))
 
-    def run_until(self, end_s: float) -> None:
+    def pass_time(self, seconds: float) -> None:
         """Let virtual time pass."""
-        queue = self._queue
+        queue, end_s = self._queue, self.now_s + seconds
         while queue and queue[0][0] <= end_s:
             self.now_s, _, call, arguments = heapq.heappop(queue)
             self.calls += 1

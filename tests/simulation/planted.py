@@ -1,0 +1,467 @@
+"""Faults planted on purpose: each a small mutation of the product, which the seeds must find.
+
+    with FAULTS["no-dedup"].planted():
+        run_seed(...)        # some seed is at fault
+
+`seeds` says where a fault was found; it moves when the product draws from chance in another order,
+and the test then looks further. A fault that no seed of CI finds means that the simulation is too
+tame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from spur.commands import runs as run_commands
+from spur.consensus import wal_reader
+from spur.consensus.boxes import Role
+from spur.consensus.clock import ClockJudge
+from spur.consensus.core import Core
+from spur.consensus.elections import Elections
+from spur.consensus.faults import WalDamaged
+from spur.consensus.following import Following
+from spur.consensus.hardstate import HardState
+from spur.consensus.leadership import Leadership
+from spur.consensus.messages import Heartbeat, VoteReply
+from spur.consensus.records import Torn, read_group
+from spur.consensus.replica import Replica
+from spur.consensus.replica_log import ReplicaLog
+from spur.consensus.wal import Wal
+from spur.controller import front as front_module
+from spur.controller.front import Front
+from spur.projections import requests
+from spur.projections import runs as run_rows
+from spur.projections.tables import Table
+from spur.testing.replaced import replaced
+from spur.values.errors import Rejection
+
+__all__ = ["FAULTS", "Fault"]
+
+Plant = Callable[[], AbstractContextManager[None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fault:
+    """One planted fault."""
+
+    what: str
+    """What it is, in a sentence, and where it comes from."""
+    seeds: tuple[int, ...]
+    """Seeds that find it, tried first."""
+    planted: Plant
+
+
+FAULTS: dict[str, Fault] = {}
+
+
+def fault(*seeds: int) -> Callable[[Callable[[], Iterator[None]]], Plant]:
+    """Register a fault under its function's name; the docstring says what it is."""
+
+    def register(plant: Callable[[], Iterator[None]]) -> Plant:
+        planted = contextmanager(plant)
+        name = plant.__name__.replace("_", "-")
+        FAULTS[name] = Fault(what=plant.__doc__ or "", seeds=seeds, planted=planted)
+        return planted
+
+    return register
+
+
+# -- votes and elections
+@fault()
+def vote_forgotten_at_restart() -> Iterator[None]:
+    """A replica votes again in a term in which it voted before it was restarted (raftos 1)."""
+    original = Core.__init__
+
+    def init(self: Core, *, hard: HardState, **rest: Any) -> None:
+        original(self, hard=HardState(hard.term, 0), **rest)
+
+    with replaced(Core, __init__=init):
+        yield
+
+
+@fault()
+def votes_counted_by_number() -> Iterator[None]:
+    """Votes are counted as they come, whoever cast them and in whatever term (raftos 7)."""
+    original = Core.step
+
+    def step(self: Core, message: Any) -> None:
+        if isinstance(message, VoteReply) and message.granted and self.role is Role.CANDIDATE:
+            message = msgspec.structs.replace(message, term=self.term)
+        original(self, message)
+
+    def count(self: Elections, voter: int, *, granted: bool) -> None:
+        self._ballot[len(self._ballot)] = granted
+        if sum(self._ballot.values()) < len(self._log.memberships.voters) // 2 + 1:
+            return
+        if self.role is Role.PRE_CANDIDATE:
+            self._campaign(transfer=False)
+        else:
+            self._take_lead()
+
+    with replaced(Core, step=step), replaced(Elections, _count_vote=count):
+        yield
+
+
+@fault()
+def vote_granted_to_a_shorter_log() -> Iterator[None]:
+    """A vote goes to whoever asks first, also when entries are missing in its log."""
+    with replaced(Elections, _is_fresh=lambda self, message: True):
+        yield
+
+
+# -- the log and its commit index
+@fault()
+def truncation_on_a_short_append() -> Iterator[None]:
+    """An append that ends before the log does cuts the rest off (raftos 2, pysyncobj)."""
+    original = ReplicaLog.accept
+
+    def accept(self: ReplicaLog, prev: int, entries: Any) -> None:
+        original(self, prev, entries)
+        end = max(prev + len(entries), self.commit)
+        if end < self.tail.last:
+            self._truncate(end + 1)
+
+    with replaced(ReplicaLog, accept=accept):
+        yield
+
+
+@fault()
+def old_terms_counted() -> Iterator[None]:
+    """An entry of an earlier term is committed by counting its replicas (raftos 3, Raft 5.4.2)."""
+
+    def advance(self: Core, lead: Leadership) -> None:
+        self._log.commit = max(self._log.commit, lead.committable(self._log.stable))
+
+    with replaced(Core, _advance_commit=advance):
+        yield
+
+
+@fault()
+def no_no_op() -> Iterator[None]:
+    """A new leader appends no entry of its term, so what is left of old ones waits (raftos 3)."""
+
+    original = Elections._take_lead
+
+    def take_lead(self: Elections) -> None:
+        with replaced(ReplicaLog, append=lambda *_: None):
+            original(self)
+
+    with replaced(Elections, _take_lead=take_lead):
+        yield
+
+
+@fault()
+def half_is_a_majority() -> Iterator[None]:
+    """Half of the voters, rounded down, may commit and confirm (raftos 5)."""
+    original = Leadership.set_members
+
+    def set_members(self: Leadership, *arguments: Any) -> None:
+        original(self, *arguments)
+        self._quorum = max(1, self._quorum - 1)
+
+    with replaced(Leadership, set_members=set_members):
+        yield
+
+
+@fault()
+def leader_not_counted() -> Iterator[None]:
+    """The leader's own disk is not counted, so a cluster of one never commits (raftos 5)."""
+    original = Leadership.committable
+
+    def committable(self: Leadership, stable: int) -> int:
+        return original(self, 0)
+
+    with replaced(Leadership, committable=committable):
+        yield
+
+
+@fault()
+def leader_counts_itself_early() -> Iterator[None]:
+    """The leader counts its own entries before its disk has them."""
+    original = Leadership.committable
+
+    def committable(self: Leadership, stable: int) -> int:
+        return original(self, self._tail.last)
+
+    with replaced(Leadership, committable=committable):
+        yield
+
+
+@fault()
+def commit_index_told_to_strangers() -> Iterator[None]:
+    """Heartbeats carry the commit index to followers whose log is not known to reach it."""
+
+    def on_heartbeat(self: Following, message: Heartbeat) -> None:
+        self._log.commit_to(min(self._log.tail.last, message.commit))
+        original(self, message)
+
+    original = Following.on_heartbeat
+    beat = Leadership.beat
+
+    def beat_all(self: Leadership, commit: int) -> None:
+        former = {peer: progress.match for peer, progress in self._peers.items()}
+        for progress in self._peers.values():
+            progress.match = max(progress.match, commit)
+        beat(self, commit)
+        for peer, progress in self._peers.items():
+            progress.match = former[peer]
+
+    with replaced(Following, on_heartbeat=on_heartbeat), replaced(Leadership, beat=beat_all):
+        yield
+
+
+@fault()
+def applied_beyond_the_commit_index() -> Iterator[None]:
+    """A follower applies what it has, not what is committed."""
+    original = Replica._deliver
+
+    def deliver(self: Replica) -> bool:
+        core = self.core
+        if core.is_leader or self._installing or core.last <= self._delivered:
+            return original(self)
+        batch = core.entries(self._delivered + 1, core.last)
+        self._delivered = core.last
+        self._unrecorded.extend(batch)
+        self._machine.committed(batch)
+        return False
+
+    with replaced(Replica, _deliver=deliver):
+        yield
+
+
+# -- the disk
+@fault()
+def acknowledged_before_the_sync() -> Iterator[None]:
+    """What must wait for a sync is sent when the write begins."""
+
+    def persist(self: Replica) -> None:
+        lane = self._lanes["wal"]
+        if lane.busy or lane.queue:
+            return
+        ready = self.core.ready()
+        if ready is None:
+            return
+        self._outbox.extend(ready.after)
+        if not ready.needs_sync:
+            self.core.persisted(ready)
+            return
+        self._later(
+            "wal",
+            lambda: self.storage.wal.write_group(
+                ready.hard, ready.first, ready.entries, ready.commit
+            ),
+            lambda _: self.core.persisted(ready),
+        )
+
+    with replaced(Replica, _persist=persist):
+        yield
+
+
+@fault()
+def torn_group_taken_for_corruption() -> Iterator[None]:
+    """A write that the power cut short stops the replica for good."""
+
+    def read(name: str, image: bytes, offset: int, *rest: Any) -> Any:
+        found = read_group(name, image, offset, *rest)
+        if isinstance(found, Torn):
+            raise WalDamaged(name, offset, "a group is torn")
+        return found
+
+    with replaced(wal_reader, read_group=read):
+        yield
+
+
+@fault()
+def blobs_not_durable_with_their_entry() -> Iterator[None]:
+    """The write-ahead log holds entries without their attachments."""
+    original = Wal.write_group
+
+    def write_group(self: Wal, hard: Any, first: int, entries: Sequence[Any], commit: int) -> None:
+        bare = [
+            msgspec.structs.replace(entry, blobs=tuple(b"" for _ in entry.blobs))
+            for entry in entries
+        ]
+        original(self, hard, first, bare, commit)
+
+    with replaced(Wal, write_group=write_group):
+        yield
+
+
+@fault()
+def log_goes_on_after_an_install() -> Iterator[None]:
+    """A snapshot becomes the state, and the write-ahead log still holds what it replaced."""
+
+    def keep(self: Replica, index: int) -> None:
+        self.storage.snapshots.installed()
+
+    with replaced(Replica, _restart_wal=keep):
+        yield
+
+
+@fault()
+def parts_for_peers_lost() -> Iterator[None]:
+    """Nobody answers a member whose files are damaged."""
+    with replaced(Replica, _answer=lambda self, part: None):
+        yield
+
+
+@fault()
+def late_members_sent_old_snapshots() -> Iterator[None]:
+    """A late member is sent a snapshot that brings it no further, again and again."""
+
+    def lags(self: Replica, index: int) -> bool:
+        return bool(self._snapshot_index and self._recorded - index > self.settings.snapshot_lag)
+
+    with replaced(Replica, _lags=lags):
+        yield
+
+
+# -- time
+@fault()
+def own_clock_stamped() -> Iterator[None]:
+    """A leader stamps its own clock, an hour ahead of everybody's."""
+
+    def stamp(self: ClockJudge, previous_ns: int, wall_ns: int, mono_ns: int) -> int:
+        return max(previous_ns + 1, wall_ns)
+
+    with replaced(ClockJudge, stamp=stamp, is_fit_to_lead=lambda *_: True):
+        yield
+
+
+@fault()
+def stamps_go_back() -> Iterator[None]:
+    """A leader stamps the majority's clocks, though the last stamp was later."""
+    original = ClockJudge.stamp
+
+    def stamp(self: ClockJudge, previous_ns: int, wall_ns: int, mono_ns: int) -> int:
+        original(self, previous_ns, wall_ns, mono_ns)
+        return (self._base_ns or 0) + mono_ns
+
+    with replaced(ClockJudge, stamp=stamp):
+        yield
+
+
+# -- the front
+@fault()
+def no_dedup() -> Iterator[None]:
+    """A request that comes again is executed again."""
+    with replaced(front_module, lookup=lambda *_: None):
+        yield
+
+
+@fault()
+def ids_forgotten_too_early() -> Iterator[None]:
+    """Request ids are evicted, and the floor below which nothing is executed does not rise."""
+    with replaced(requests, raise_counter=lambda *_: None):
+        yield
+
+
+@fault()
+def undo_forgets_an_index() -> Iterator[None]:
+    """Taking an entry back restores the rows, and not the indexes over them."""
+
+    def restore(self: Table[Any, Any], key: Any, row: Any) -> None:
+        self._unsettled.setdefault(key, self.rows.get(key))
+        if row is None:
+            self.rows.pop(key, None)
+        else:
+            self.rows[key] = row
+
+    with replaced(Table, restore=restore):
+        yield
+
+
+@fault()
+def undo_skipped() -> Iterator[None]:
+    """A leader that lost the lead keeps what it had applied and not committed."""
+    original = Front.following
+
+    def following(self: Front, leader: int) -> None:
+        with replaced(front_module, undo_to=lambda state, index: None):
+            original(self, leader)
+
+    with replaced(Front, following=following):
+        yield
+
+
+@fault()
+def answered_before_the_commit() -> Iterator[None]:
+    """An answer leaves when its entry is appended."""
+    with replaced(Front, _answer_at=lambda self, index, respond, reply: respond(reply)):
+        yield
+
+
+@fault()
+def effects_before_the_commit() -> Iterator[None]:
+    """A run is launched when its start is appended."""
+    original = Front._append
+
+    def append(self: Front, *arguments: Any) -> Any:
+        refused = original(self, *arguments)
+        if refused is None:
+            for effect in self._effects.pop(self.state.index, ()):
+                self._release(effect)
+        return refused
+
+    with replaced(Front, _append=append):
+        yield
+
+
+@fault()
+def reads_without_a_barrier() -> Iterator[None]:
+    """A leader answers queries without asking whether it still leads."""
+    original = Front._confirm_queries
+
+    def confirm(self: Front) -> None:
+        if not self._leads:
+            original(self)
+            return
+        asking, self._queries = self._queries, []
+        for asked in asking:
+            self._read(asked, 0)
+
+    with replaced(Front, _confirm_queries=confirm):
+        yield
+
+
+@fault()
+def rejections_without_a_barrier() -> Iterator[None]:
+    """A leader refuses requests without asking whether it still leads."""
+
+    def confirm(self: Front, asked: Any, outcome: Any) -> None:
+        if isinstance(outcome, Rejection):
+            reply = self._refused(asked.call, outcome)
+        else:
+            reply = self._reply(asked.call, outcome)
+        self._answer_at(self.state.index, asked.respond, reply)
+
+    with replaced(Front, _confirm=confirm):
+        yield
+
+
+@fault()
+def debts_not_resumed() -> Iterator[None]:
+    """A new leader performs what it decides itself, and nothing that its predecessor owed."""
+    with replaced(front_module, resume=lambda state: []):
+        yield
+
+
+# -- runs
+@fault()
+def old_report_frees_a_newer_run() -> Iterator[None]:
+    """A report of an earlier run or attempt is taken for one of the present."""
+    original = run_rows.reported_row
+
+    def reported(run: Any, node: Any, event: Any) -> Any:
+        present = msgspec.structs.replace(event, run=run.number, attempt=run.attempt)
+        return original(run, node, present)
+
+    with ExitStack() as stack:
+        for module in (run_rows, run_commands):
+            stack.enter_context(replaced(module, reported_row=reported))
+        yield
