@@ -211,18 +211,21 @@ class Controller:
         self._snapshots.want()
 
     def _look_at_disk(self) -> None:
-        """Take note of the two marks. Source: LOG-CONTRACT 5.9."""
-        free = self._disk.free_bytes()
-        low = free < self._settings.disk_first_mark_mib * MIB
-        out = free < self._settings.disk_second_mark_mib * MIB
-        if low != self._front.disk_is_low:
-            LOG.warning(
-                "%d MiB are free on the disk: submits and reconfigurations are %s",
-                free // MIB,
-                "refused" if low else "taken again",
-            )
-        self._front.disk_is_low = low
-        self._replica.acknowledges = not out
+        """Take note of the two marks, and say when one is crossed. Source: LOG-CONTRACT 5.9."""
+        settings, front, replica = self._settings, self._front, self._replica
+        free_mib = self._disk.free_bytes() // MIB
+        low = free_mib < settings.disk_first_mark_mib
+        out = free_mib < settings.disk_second_mark_mib
+        if (low, out) != (front.disk_is_low, not replica.acknowledges):
+            if out:
+                now = f"below {settings.disk_second_mark_mib} this controller acknowledges nothing"
+            elif low:
+                now = f"below {settings.disk_first_mark_mib} nothing new is taken from users"
+            else:
+                now = "everything is taken again"
+            LOG.warning("%d MiB are free on the disk: %s", free_mib, now)
+        front.disk_is_low = low
+        replica.acknowledges = not out
 
     def _address_of(self, member: int) -> str:
         found = self._replica.core.members.member(member)

@@ -27,6 +27,7 @@ class SnapshotProcess:
         self._wanted = asyncio.Event()
         self._process: asyncio.subprocess.Process | None = None
         self._task = asyncio.get_running_loop().create_task(self._serve())
+        self._task.add_done_callback(self._ended)
 
     @property
     def pid(self) -> int | None:
@@ -51,27 +52,39 @@ class SnapshotProcess:
     async def _serve(self) -> None:
         while True:
             await self._wanted.wait()
-            process = self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "spur.controller.snapshotter",
-                str(self._directory),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-            )
             try:
-                await self._talk(process)
-            finally:
-                self._process = None
-                with suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
-            self._log.warning(
-                "the snapshot process ended with status %s; it is started again in %g s",
-                process.returncode,
-                RESTART_S,
-            )
+                status = await self._run()
+            except OSError as error:
+                self._log.warning("the snapshot process can't be started: %s", error)
+            else:
+                self._log.warning("the snapshot process ended with status %s", status)
             await asyncio.sleep(RESTART_S)
+
+    async def _run(self) -> int | None:
+        """Start the process and speak with it until it ends; return its status."""
+        process = self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "spur.controller.snapshotter",
+            str(self._directory),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        talk = asyncio.ensure_future(self._talk(process))
+        try:
+            # It may end while nothing is asked of it.
+            ended = asyncio.ensure_future(process.wait())
+            await asyncio.wait((talk, ended), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._process = None
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            talk.cancel()
+        [outcome] = await asyncio.gather(talk, return_exceptions=True)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return process.returncode
 
     async def _talk(self, process: asyncio.subprocess.Process) -> None:
         """Ask and listen until the process closes its output."""
@@ -80,12 +93,18 @@ class SnapshotProcess:
             return
         while True:
             await self._wanted.wait()
-            with suppress(ConnectionError):
+            try:
                 stdin.write(b"snapshot\n")
                 await stdin.drain()
+            except (ConnectionError, RuntimeError):
+                return  # It is gone: uvloop has an error of its own for that.
             line = await stdout.readline()
             if not line:
                 return
             self._wanted.clear()
             if index := int(line):
                 self._written(index)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._log.error("no snapshots are written any more", exc_info=error)

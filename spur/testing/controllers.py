@@ -221,11 +221,13 @@ class Controllers:
         """Return a blocking client: of all controllers over TLS, or of one by its Unix socket."""
         if member is not None:
             return BlockingClient([member.socket], deadline_s=deadline_s)
-        return BlockingClient(
-            [each.rpc_address for each in self.members],
-            tls=self.credentials,
-            deadline_s=deadline_s,
-        )
+        return self.blocking_of([each.rpc_address for each in self.members], deadline_s=deadline_s)
+
+    def blocking_of(
+        self, addresses: Sequence[str], *, deadline_s: float = PATIENCE_S
+    ) -> BlockingClient:
+        """Return an administrator's blocking client that asks the first of these at first."""
+        return BlockingClient(addresses, tls=self.credentials, deadline_s=deadline_s)
 
     async def leader(self) -> ControllerProcess:
         """Return the controller that leads.

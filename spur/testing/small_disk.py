@@ -1,0 +1,45 @@
+"""A file system of a few MiB in memory, to be filled. Takes root."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+__all__ = ["SmallDisk", "small_disk"]
+
+MIB = 1 << 20
+
+
+class SmallDisk:
+    """A mounted file system."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._filler = directory / "filler"
+
+    def fill(self, free_mib: int) -> None:
+        """Take room until so much is free, or as near as can be."""
+        figures = os.statvfs(self.directory)
+        taken = figures.f_bavail * figures.f_frsize - free_mib * MIB
+        with self._filler.open("ab") as file:
+            if taken > 0:
+                os.posix_fallocate(file.fileno(), file.tell(), taken)
+
+    def clear(self) -> None:
+        """Give the room back."""
+        self._filler.unlink()
+
+
+@contextmanager
+def small_disk(directory: Path, size_mib: int) -> Iterator[SmallDisk]:
+    """Mount a file system on a new directory; unmount it at the end."""
+    directory.mkdir()
+    size = f"size={size_mib}m,mode=700"
+    subprocess.run(["mount", "-t", "tmpfs", "-o", size, "spur-test", str(directory)], check=True)
+    try:
+        yield SmallDisk(directory)
+    finally:
+        subprocess.run(["umount", str(directory)], check=True)
