@@ -17,6 +17,7 @@ import msgspec
 
 from spur.controller import settings as controller
 from spur.events.declare import EVENTS
+from spur.slurm.configfile import PARAMETERS
 from spur.values.errors import ERROR_CODES
 from spur_cli.registry import COMMANDS
 from spur_cloud.settings import SETTINGS
@@ -71,6 +72,12 @@ def pages() -> dict[str, tuple[str, str, Callable[[], Iterator[str]]]]:
             "Limits",
             "What is refused, and by which name. These are part of the product, not settings.",
             limits,
+        ),
+        "slurm-conf.md": (
+            "Parameters of Slurm's files",
+            "What becomes of each parameter of slurm.conf, gres.conf and topology.conf. "
+            "`spur conf check FILE` says it of a file.",
+            slurm_parameters,
         ),
         "settings.md": (
             "Settings",
@@ -155,6 +162,19 @@ def settings() -> Iterator[str]:
     for row in SETTINGS:
         default = "must be set" if row.default is None else f"`{row.default}`"
         yield f"| `{row.variable}` | {default} | {row.unit} | {row.doc} |"
+
+
+def slurm_parameters() -> Iterator[str]:
+    """Yield a table of parameters for each kind of line."""
+    for section, parameters in PARAMETERS.items():
+        yield f"## {section}"
+        yield ""
+        yield "| parameter | takes | verdict | meaning |"
+        yield "|---|---|---|---|"
+        for row in parameters:
+            verdict = str(row.verdict) + (f": {', '.join(row.values)}" if row.values else "")
+            yield f"| `{row.name}` | {flat(row.grammar.takes)} | {verdict} | {row.doc} |"
+        yield ""
 
 
 # -- reading sources ---------------------------------------------------------------------------

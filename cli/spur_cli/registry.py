@@ -36,6 +36,11 @@ COMMANDS: tuple[Command, ...] = (
         summary="vouch for a single controller's clock after it stepped",
     ),
     Command(
+        words=("conf", "check"),
+        module="conf",
+        summary="say which parameters of a slurm.conf are honoured, and what is wrong with it",
+    ),
+    Command(
         words=("log", "show"),
         module="log",
         summary="show the entries of a controller's log",

@@ -84,6 +84,8 @@ def decide_reconfigure(
         roles=config.roles,
         nodes=config.nodes,
         partitions=config.partitions,
+        topology=config.topology,
+        parameters=config.parameters,
         changes=changes,
     )
     return Decision((event,), Configured(len(changes)))

@@ -8,7 +8,7 @@ from spur.commands.decide import Context, Decision, command
 from spur.commands.permissions import Permission
 from spur.events.declare import Event
 from spur.events.nodes import NodeLost, NodeRegistered, NodesUpdated
-from spur.projections.nodes import UNTOUCHED, agent_of, block_of, node_names
+from spur.projections.nodes import agent_of, block_of, node_names, node_row
 from spur.projections.nodeviews import node_infos
 from spur.projections.state import State
 from spur.values.config import NodeBlock
@@ -62,7 +62,7 @@ def decide_register_node(
         return refused
     if not request.boot_id:
         return Rejection("invalid-value", "the boot id is empty; nothing was changed")
-    row = state.nodes.get(request.node) or UNTOUCHED
+    row = node_row(state, request.node)
     registered = NodeRegistered(
         node=request.node,
         host_id=HostId(context.actor.host_id),

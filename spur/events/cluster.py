@@ -9,6 +9,8 @@ from spur.values.config import (
     NodeBlock,
     PartitionBlock,
     RoleGrant,
+    SlurmParameter,
+    TopologyUnit,
 )
 from spur.values.ids import HostId
 
@@ -32,6 +34,8 @@ class ClusterConfigured(Event, frozen=True):
     roles: tuple[RoleGrant, ...]
     nodes: tuple[NodeBlock, ...]
     partitions: tuple[PartitionBlock, ...]
+    topology: tuple[TopologyUnit, ...]
+    parameters: tuple[SlurmParameter, ...]
     changes: tuple[ConfigChange, ...]
     """What differs from the configuration before, for people."""
 

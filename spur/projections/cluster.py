@@ -22,7 +22,14 @@ from spur.projections.digest import digest_version, state_digest
 from spur.projections.nodes import NodeBlockRow, configure_nodes
 from spur.projections.partitions import PartitionRow, configure_partitions
 from spur.projections.tables import Row, replace_rows
-from spur.values.config import ClusterSettings, Config, GrantedRole, RoleGrant
+from spur.values.config import (
+    ClusterSettings,
+    Config,
+    GrantedRole,
+    RoleGrant,
+    SlurmParameter,
+    TopologyUnit,
+)
 from spur.values.errors import InvariantBroken
 from spur.values.ids import HostId
 
@@ -64,6 +71,8 @@ class ConfigRow(Row, frozen=True):
 
     parser_version: int
     settings: ClusterSettings
+    topology: tuple[TopologyUnit, ...]
+    parameters: tuple[SlurmParameter, ...]
     configured_ns: int
 
 
@@ -117,6 +126,8 @@ def config_of(state: State) -> Config | None:
         ),
         nodes=tuple(row.block for row in _by_number(state.node_blocks.rows.values())),
         partitions=tuple(row.block for row in _by_number(state.partitions.rows.values())),
+        topology=row.topology,
+        parameters=row.parameters,
     )
 
 
@@ -128,7 +139,17 @@ def _by_number(rows: Iterable[B]) -> list[B]:
 @applies(ClusterConfigured)
 def apply_cluster_configured(state: State, at: At, event: ClusterConfigured) -> None:
     """Replace the configuration; what it does not mention keeps its present state."""
-    state.config.put(1, ConfigRow(event.parser_version, event.settings, at.time_ns))
+    row = ConfigRow(
+        parser_version=event.parser_version,
+        settings=event.settings,
+        topology=event.topology,
+        parameters=event.parameters,
+        configured_ns=at.time_ns,
+    )
+    state.config.put(1, row)
+    before_first = event.settings.first_job_id - 1
+    if before_first > counter(state, JOB_ID_COUNTER):
+        raise_counter(state, JOB_ID_COUNTER, before_first)
     roles = {(grant.uid, grant.host): RoleRow(grant.role) for grant in event.roles}
     replace_rows(state.roles, roles)
     configure_nodes(state, event.nodes)

@@ -16,7 +16,7 @@ from spur.events.nodes import NodeLost, NodeRegistered, NodesUpdated
 from spur.projections.apply import At, applies
 from spur.projections.invariants import invariant
 from spur.projections.tables import Row, replace_rows
-from spur.values.config import NodeBlock
+from spur.values.config import NodeBlock, NodeStart
 from spur.values.hostlist import parse_hostlist
 from spur.values.ids import HostId, NodeName
 from spur.values.states import NodeAction
@@ -35,6 +35,7 @@ __all__ = [
     "is_usable",
     "names_in_block",
     "node_names",
+    "node_row",
 ]
 
 
@@ -108,6 +109,22 @@ def agent_of(state: State, node: str) -> str | None:
     return None if block is None else block.agent or node
 
 
+def node_row(state: State, node: NodeName) -> NodeRow:
+    """Return what became of a node; before anything did, what it is configured to begin as."""
+    row = state.nodes.get(node)
+    if row is not None:
+        return row
+    block = block_of(state, node)
+    if block is None or block.start not in (NodeStart.DOWN, NodeStart.DRAIN):
+        return UNTOUCHED
+    return replace(
+        UNTOUCHED,
+        drain=block.start is NodeStart.DRAIN,
+        down=block.start is NodeStart.DOWN,
+        reason=block.reason,
+    )
+
+
 def is_usable(state: State, node: NodeName) -> bool:
     """Return whether new jobs may start on the node."""
     row = state.nodes.get(node)
@@ -136,7 +153,7 @@ def configure_nodes(state: State, blocks: tuple[NodeBlock, ...]) -> None:
 @applies(NodeRegistered)
 def apply_node_registered(state: State, at: At, event: NodeRegistered) -> None:
     """Take the node as there; whether it is drained or down is not the agent's to say."""
-    former = state.nodes.get(event.node) or UNTOUCHED
+    former = node_row(state, event.node)
     state.nodes.put(
         event.node,
         replace(
@@ -167,7 +184,7 @@ def apply_nodes_updated(state: State, at: At, event: NodesUpdated) -> None:
     """Set and clear what an operator may."""
     action = event.action
     for node in event.nodes:
-        row = state.nodes.get(node) or UNTOUCHED
+        row = node_row(state, node)
         drain, down = row.drain, row.down
         if action is NodeAction.DRAIN:
             drain = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spur.projections.cluster import config_of
-from spur.projections.nodes import UNTOUCHED, NodeRow
+from spur.projections.nodes import NodeRow, node_row
 from spur.projections.state import State
 from spur.values.hostlist import parse_hostlist
 from spur.values.ids import NodeName
@@ -63,7 +63,7 @@ def _node_info(state: State, name: NodeName) -> NodeInfo:
     if key is None:
         raise KeyError(name)
     block = state.node_blocks[key].block
-    row = state.nodes.get(name) or UNTOUCHED
+    row = node_row(state, name)
     use = state.allocations.use(name)
     return NodeInfo(
         name=name,

@@ -14,7 +14,7 @@
     nodes = "n[1-4]"
     default = true
 
-One row of the tables below is one key: how it is checked, and its default. A file with errors is
+The keys, with their checks and defaults, are rows of `configkeys.py`. A file with errors is
 refused as a whole. What a text means may change from one `PARSER_VERSION` to the next; the log
 holds what was meant when it was read.
 """
@@ -24,42 +24,44 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from spur.values.config import (
     ClusterSettings,
     Config,
     ConfigFile,
-    GrantedRole,
+    GresPool,
     NodeBlock,
     PartitionBlock,
-    PartitionState,
     RequeuePolicy,
     RoleGrant,
 )
-from spur.values.hostlist import HOSTS_MAX, format_hostlist, parse_hostlist
-from spur.values.ids import NAME_GRAMMAR, is_name
-from spur.values.tres import GPUS_PER_NODE_MAX
+from spur.values.configchecks import check_nodes, check_partitions, check_roles
+from spur.values.configkeys import (
+    CLUSTER_KEYS,
+    NODE_KEYS,
+    PARTITION_KEYS,
+    REQUIRED,
+    ROLE_KEYS,
+    Keys,
+    cpu_shape,
+    gpu_summary,
+)
 
-__all__ = ["CONFIG_FILE", "PARSER_VERSION", "ConfigErrors", "parse_config"]
+__all__ = [
+    "CONFIG_FILE",
+    "PARSER_VERSION",
+    "ConfigErrors",
+    "Supplement",
+    "parse_config",
+    "parse_supplement",
+]
 
 CONFIG_FILE = "spur.toml"
 """The name that the file must be handed in under."""
 
 PARSER_VERSION = 1
-
-_UID_MAX = (1 << 32) - 2
-_SECONDS_MAX = 1_000_000_000
-_MEMORY_MIB_MAX = 1 << 40
-_CPUS_MAX = 65_536
-_REQUIRED = object()
-
-Check = Callable[[Any], Any]
-"""Returns the value as it is kept. Raises ValueError saying what would be right."""
-
-_GPUS = re.compile(r"(?:([A-Za-z0-9._-]{1,64}):)?([0-9]{1,3})\Z")
 
 
 class ConfigErrors(Exception):
@@ -73,115 +75,28 @@ class ConfigErrors(Exception):
         return (ConfigErrors, (self.sentences,))
 
 
-def _whole(lowest: int, highest: int) -> Check:
-    def check(value: Any) -> int:
-        if type(value) is not int or not lowest <= value <= highest:
-            raise ValueError(f"it takes a whole number from {lowest} to {highest}")
-        return value
-
-    return check
-
-
-def _name(value: Any) -> str:
-    if not isinstance(value, str) or not is_name(value):
-        raise ValueError(f"it takes {NAME_GRAMMAR}")
-    return value
-
-
-def _name_or_empty(value: Any) -> str:
-    return "" if value == "" else _name(value)
-
-
-def _truth(value: Any) -> bool:
-    if type(value) is not bool:
-        raise ValueError("it takes true or false")
-    return value
-
-
-def _one_of(choices: type[StrEnum]) -> Check:
-    def check(value: Any) -> StrEnum:
-        try:
-            return choices(value)
-        except ValueError:
-            raise ValueError(f"it takes {' or '.join(choices)}") from None
-
-    return check
-
-
-def _hosts(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError('it takes a host list such as "n[1-4]"')
-    names = parse_hostlist(value)
-    if not names:
-        raise ValueError('it takes at least one name, such as "n[1-4]"')
-    return format_hostlist(names)
-
-
-def _gpus(value: Any) -> tuple[str, int]:
-    match = _GPUS.match(value) if isinstance(value, str) else None
-    if match is None or int(match.group(2)) > GPUS_PER_NODE_MAX:
-        raise ValueError(f'it takes kind and number up to {GPUS_PER_NODE_MAX}: "gfx942:8"')
-    count = int(match.group(2))
-    return (match.group(1) or "", count) if count else ("", 0)
-
-
-def _features(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, list):
-        raise ValueError('it takes a list such as ["infiniband"]')
-    return tuple(sorted({_name(item) for item in value}))
-
-
-Keys = Mapping[str, tuple[Check, Any]]
-"""Key of a table: its check, and its default or `_REQUIRED`."""
-
-_CLUSTER: Keys = {
-    "name": (_name, _REQUIRED),
-    "min_job_age_s": (_whole(0, _SECONDS_MAX), 300),
-    "slurmd_timeout_s": (_whole(1, _SECONDS_MAX), 300),
-    "kill_wait_s": (_whole(0, _SECONDS_MAX), 30),
-    "requeue_policy": (_one_of(RequeuePolicy), RequeuePolicy.SLURM),
-    "array_size_max": (_whole(1, 4_000_001), 1001),
-    "job_count_max": (_whole(1, 10_000_000), 1_000_000),
-}
-
-_ROLES: Keys = {
-    "uid": (_whole(0, _UID_MAX), _REQUIRED),
-    "host": (_name_or_empty, ""),
-    "role": (_one_of(GrantedRole), _REQUIRED),
-}
-
-_NODES: Keys = {
-    "names": (_hosts, _REQUIRED),
-    "cpus": (_whole(1, _CPUS_MAX), 1),
-    "memory_mib": (_whole(1, _MEMORY_MIB_MAX), 1),
-    "gpus": (_gpus, ("", 0)),
-    "features": (_features, ()),
-    "agent": (_name_or_empty, ""),
-}
-
-_PARTITIONS: Keys = {
-    "name": (_name, _REQUIRED),
-    "nodes": (_hosts, _REQUIRED),
-    "default": (_truth, False),
-    "default_time_s": (_whole(1, _SECONDS_MAX), None),
-    "max_time_s": (_whole(1, _SECONDS_MAX), None),
-    "state": (_one_of(PartitionState), PartitionState.UP),
-}
-
 _TABLES: Mapping[str, tuple[bool, Keys]] = {
-    "cluster": (False, _CLUSTER),
-    "roles": (True, _ROLES),
-    "nodes": (True, _NODES),
-    "partitions": (True, _PARTITIONS),
+    "cluster": (False, CLUSTER_KEYS),
+    "roles": (True, ROLE_KEYS),
+    "nodes": (True, NODE_KEYS),
+    "partitions": (True, PARTITION_KEYS),
 }
 """Each table of the file: whether it is a list of tables, and its keys."""
+
+
+_SUPPLEMENT: Mapping[str, tuple[bool, Keys]] = {
+    "cluster": (False, {"requeue_policy": (CLUSTER_KEYS["requeue_policy"][0], None)}),
+    "roles": (True, ROLE_KEYS),
+}
+"""What of it may stand beside Slurm's files."""
 
 
 class _Reader:
     """One reading of one text; collects errors with their lines."""
 
-    def __init__(self, file: ConfigFile) -> None:
+    def __init__(self, file: ConfigFile, tables: Mapping[str, tuple[bool, Keys]]) -> None:
         self._file = file
+        self._tables = tables
         self._lines = _lines_of(file.text)
         self._errors: list[tuple[int, str]] = []
 
@@ -198,8 +113,8 @@ class _Reader:
 
     def rows(self, document: Mapping[str, Any], table: str) -> list[dict[str, Any]]:
         """Return the rows of one table with every key checked or defaulted."""
-        many, keys = _TABLES[table]
-        if not many and table not in document:
+        many, keys = self._tables[table]
+        if not many and table not in document and self._needs(keys):
             self.blame(table, 0, "", f"the table [{table}] is missing")
             return []
         found = document.get(table, [] if many else {})
@@ -210,6 +125,11 @@ class _Reader:
             return []
         return [self._row(table, number, row, keys) for number, row in enumerate(rows)]
 
+    @staticmethod
+    def _needs(keys: Keys) -> bool:
+        """Whether a table must be there, since one of its keys must."""
+        return any(default is REQUIRED for _, default in keys.values())
+
     def _row(self, table: str, number: int, row: dict[str, Any], keys: Keys) -> dict[str, Any]:
         values: dict[str, Any] = {}
         for key in row:
@@ -217,9 +137,9 @@ class _Reader:
                 self.blame(table, number, key, _unknown(f"{table}.{key}", key, keys))
         for key, (check, default) in keys.items():
             if key not in row:
-                if default is _REQUIRED:
+                if default is REQUIRED:
                     self.blame(table, number, key, f"{table}.{key} is missing")
-                values[key] = None if default is _REQUIRED else default
+                values[key] = None if default is REQUIRED else default
                 continue
             values[key] = None
             try:
@@ -231,6 +151,47 @@ class _Reader:
 
 def parse_config(file: ConfigFile) -> Config:
     """Return what the file says. Raises: ConfigErrors with everything that is wrong with it."""
+    reader, rows = _read(file, _TABLES)
+    check_nodes(reader.blame, rows["nodes"])
+    check_partitions(reader.blame, rows["partitions"], rows["nodes"])
+    check_roles(reader.blame, rows["roles"])
+    nodes = [_node_block(reader, number, row) for number, row in enumerate(rows["nodes"])]
+    reader.finish()
+    return Config(
+        parser_version=PARSER_VERSION,
+        settings=ClusterSettings(**rows["cluster"][0]),
+        roles=tuple(RoleGrant(**row) for row in rows["roles"]),
+        nodes=tuple(block for block in nodes if block is not None),
+        partitions=tuple(PartitionBlock(**row, others=()) for row in rows["partitions"]),
+        topology=(),
+        parameters=(),
+    )
+
+
+class Supplement(NamedTuple):
+    """What spur.toml says beside Slurm's files: that for which Slurm has no word."""
+
+    roles: tuple[RoleGrant, ...]
+    requeue_policy: RequeuePolicy | None
+    """None when it is left out."""
+
+
+def parse_supplement(file: ConfigFile) -> Supplement:
+    """Return what spur.toml adds to slurm.conf.
+
+    Raises: ConfigErrors with everything that is wrong with it, and what slurm.conf must say.
+    """
+    reader, rows = _read(file, _SUPPLEMENT)
+    check_roles(reader.blame, rows["roles"])
+    reader.finish()
+    roles = tuple(RoleGrant(**row) for row in rows["roles"])
+    return Supplement(roles, rows["cluster"][0]["requeue_policy"])
+
+
+def _read(
+    file: ConfigFile, tables: Mapping[str, tuple[bool, Keys]]
+) -> tuple[_Reader, dict[str, list[dict[str, Any]]]]:
+    """Return the rows of each table, every key checked."""
     try:
         document = tomllib.loads(file.text)
     except tomllib.TOMLDecodeError as error:
@@ -238,88 +199,38 @@ def parse_config(file: ConfigFile) -> Config:
         raise ConfigErrors([f"{file.name}:{line}: {sentence}"]) from error
     except RecursionError:
         raise ConfigErrors([f"{file.name}:1: it is nested too deeply"]) from None
-    reader = _Reader(file)
+    reader = _Reader(file, tables)
     for table in document:
-        if table not in _TABLES:
-            reader.blame(table, 0, "", _unknown(table, table, _TABLES))
-    rows = {table: reader.rows(document, table) for table in _TABLES}
+        if table not in tables:
+            reader.blame(table, 0, "", _unknown(table, table, tables))
+    rows = {table: reader.rows(document, table) for table in tables}
     reader.finish()
-    _check_nodes(reader, rows["nodes"])
-    _check_partitions(reader, rows["partitions"], rows["nodes"])
-    _check_roles(reader, rows["roles"])
-    reader.finish()
-    return Config(
-        PARSER_VERSION,
-        ClusterSettings(**rows["cluster"][0]),
-        tuple(RoleGrant(**row) for row in rows["roles"]),
-        tuple(_node_block(row) for row in rows["nodes"]),
-        tuple(PartitionBlock(**row) for row in rows["partitions"]),
-    )
+    return reader, rows
 
 
-def _node_block(row: dict[str, Any]) -> NodeBlock:
-    kind, count = row["gpus"]
-    return NodeBlock(
-        names=row["names"],
-        cpus=row["cpus"],
-        memory_mib=row["memory_mib"],
-        gpu_kind=kind,
-        gpus=count,
-        features=row["features"],
-        agent=row["agent"],
-    )
-
-
-def _check_nodes(reader: _Reader, nodes: list[dict[str, Any]]) -> None:
-    """Blame names that stand in two rows, and too many of them."""
-    seen: set[str] = set()
-    for number, row in enumerate(nodes):
-        names = parse_hostlist(row["names"])
-        twice = seen.intersection(names)
-        if twice:
-            text = format_hostlist(twice)
-            reader.blame("nodes", number, "names", f"nodes {text} are configured twice")
-        seen.update(names)
-    if len(seen) > HOSTS_MAX:
-        reader.blame("nodes", 0, "", f"{len(seen)} nodes are configured; the most is {HOSTS_MAX}")
-
-
-def _check_partitions(
-    reader: _Reader, partitions: list[dict[str, Any]], nodes: list[dict[str, Any]]
-) -> None:
-    """Blame names that stand twice, unknown nodes, a second default, and times that contradict."""
-    known = {name for row in nodes for name in parse_hostlist(row["names"])}
-    names: set[str] = set()
-    defaults = 0
-    for number, row in enumerate(partitions):
-        name = row["name"]
-        if name in names:
-            reader.blame("partitions", number, "name", f"partition {name!r} is configured twice")
-        names.add(name)
-        unknown = [node for node in parse_hostlist(row["nodes"]) if node not in known]
-        if unknown:
-            text = format_hostlist(unknown)
-            sentence = f"partition {name!r} has nodes that are not configured: {text}"
-            reader.blame("partitions", number, "nodes", sentence)
-        defaults += row["default"]
-        if row["default"] and defaults > 1:
-            sentence = f"partition {name!r} is the second default; one partition may be it"
-            reader.blame("partitions", number, "default", sentence)
-        default_s, max_s = row["default_time_s"], row["max_time_s"]
-        if default_s is not None and max_s is not None and default_s > max_s:
-            sentence = f"partition {name!r} has a default_time_s above its max_time_s"
-            reader.blame("partitions", number, "default_time_s", sentence)
-
-
-def _check_roles(reader: _Reader, roles: list[dict[str, Any]]) -> None:
-    """Blame a second row for the same user and host."""
-    seen: set[tuple[int, str]] = set()
-    for number, row in enumerate(roles):
-        pair = (row["uid"], row["host"])
-        if pair in seen:
-            sentence = f"uid {pair[0]} has a second role on host {pair[1]!r}"
-            reader.blame("roles", number, "uid", sentence)
-        seen.add(pair)
+def _node_block(reader: _Reader, number: int, row: dict[str, Any]) -> NodeBlock | None:
+    """Return a row as it is kept, or blame what contradicts and return None."""
+    kind, count = row.pop("gpus")
+    pools = row.pop("gres")
+    if count:
+        pools = (GresPool("gpu", kind, count, "", "", ()), *pools)
+    try:
+        row["gpu_kind"], row["gpus"] = gpu_summary(pools)
+    except ValueError as error:
+        reader.blame("nodes", number, "gres", str(error))
+        return None
+    try:
+        row["cpus"], row["sockets"] = cpu_shape(
+            cpus=row["cpus"],
+            boards=row["boards"],
+            sockets=row["sockets"],
+            cores_per_socket=row["cores_per_socket"],
+            threads=row["threads_per_core"],
+        )
+    except ValueError as error:
+        reader.blame("nodes", number, "cpus", str(error))
+        return None
+    return NodeBlock(**row, gres=pools, others=())
 
 
 def _unknown(what: str, key: str, known: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from functools import lru_cache
 
 from spur.values.ids import NAME_GRAMMAR, is_name
 
-__all__ = ["HOSTS_MAX", "format_hostlist", "parse_hostlist"]
+__all__ = ["HOSTS_MAX", "expand_list", "format_hostlist", "parse_hostlist"]
 
 HOSTS_MAX = 65_536
 """Names that one list may stand for. Source: MAX_RANGE of Slurm's hostlist."""
@@ -36,12 +36,21 @@ def parse_hostlist(text: str) -> tuple[str, ...]:
 
     Raises: ValueError saying which part is wrong and what would be right.
     """
-    names: dict[str, None] = {}
+    names = dict.fromkeys(expand_list(text))
+    for name in names:
+        if not is_name(name):
+            raise ValueError(f"{name!r} is no host name: it takes {NAME_GRAMMAR}")
+    return tuple(names)
+
+
+def expand_list(text: str) -> tuple[str, ...]:
+    """Return what a list stands for, be it hosts, files or switches, with repetitions.
+
+    Raises: ValueError saying which part is wrong and what would be right.
+    """
+    names: list[str] = []
     for part in _parts(text):
-        for name in _expand(part, len(names)):
-            if not is_name(name):
-                raise ValueError(f"{name!r} is no host name: it takes {NAME_GRAMMAR}")
-            names[name] = None
+        names.extend(_expand(part, len(names)))
     return tuple(names)
 
 

@@ -19,6 +19,9 @@ from spur.projections.apply import ApplyFailed, apply
 from spur.projections.cluster import RESTORE_JOB_ID_STEP, config_of
 from spur.projections.counters import JOB_ID_COUNTER, counter
 from spur.projections.digest import digest_version, state_digest
+from spur.projections.jobs import next_job_id
+from spur.projections.nodes import is_usable
+from spur.projections.nodeviews import node_infos
 from spur.testing.builders import CLUSTER, SMALL_CONFIG, Cluster, newborn, replay
 from spur.values.config import ConfigFile, PartitionState
 from spur.values.configfile import parse_config
@@ -27,7 +30,7 @@ from spur.values.ids import NodeName, PartitionName
 from spur.values.states import NodeAction
 from spur.wire.cluster import Checkpoint, Configured, Reconfigure, RecordRestore
 from spur.wire.declare import Done
-from spur.wire.nodes import UpdateNodes
+from spur.wire.nodes import RegisterNode, UpdateNodes
 from spur.wire.partitions import UpdatePartition
 
 GPU = PartitionName("gpu")
@@ -214,3 +217,28 @@ def test_the_digests_version_names_the_shapes_of_the_tables() -> None:
     without_one = newborn()
     without_one._tables = without_one._tables[:-1]
     assert digest_version(without_one) != before
+
+
+def test_ids_begin_where_the_configuration_says() -> None:
+    """A site moves here and wants no id twice; later the file says less, and nothing goes back."""
+    cluster = Cluster()
+    for first in (5_000, 10):
+        text = SMALL_CONFIG.replace('name = "hall"', f'name = "hall"\nfirst_job_id = {first}')
+        reconfigure(cluster, text)
+        assert next_job_id(cluster.state) == 5_000
+
+
+def test_a_node_begins_as_it_is_configured() -> None:
+    """One node is configured as down: it stays so when it registers, until somebody resumes it."""
+    cluster = Cluster()
+    text = SMALL_CONFIG.replace("cpus = 64", 'cpus = 64\nstart = "DOWN"\nreason = "fan"')
+    reconfigure(cluster, text)
+    (before,) = node_infos(cluster.state, [NodeName("n1")])
+    assert (before.state, before.reason) == ("UNKNOWN", "fan")
+    register = RegisterNode(NodeName("n1"), b"boot", 64, 512_000, "gfx942", 8)
+    cluster.ask(register, CLUSTER)
+    assert not is_usable(cluster.state, NodeName("n1"))
+    (down,) = node_infos(cluster.state, [NodeName("n1")])
+    assert (down.state, down.reason) == ("DOWN", "fan")
+    cluster.ask(UpdateNodes("n1", NodeAction.RESUME, ""))
+    assert is_usable(cluster.state, NodeName("n1"))

@@ -6,20 +6,20 @@ import pytest
 
 from spur.testing.builders import SMALL_CONFIG
 from spur.values.config import (
-    ClusterSettings,
     Config,
     ConfigChange,
     ConfigFile,
+    ControllerHost,
     GrantedRole,
-    NodeBlock,
-    PartitionBlock,
+    GresPool,
+    NodeStart,
+    OverSubscribe,
     PartitionState,
     RequeuePolicy,
     RoleGrant,
 )
 from spur.values.configdiff import compare_configs
 from spur.values.configfile import PARSER_VERSION, ConfigErrors, parse_config
-from spur.values.ids import PartitionName
 
 HEAD = '[cluster]\nname = "hall"\n'
 
@@ -36,9 +36,7 @@ def errors(text: str) -> tuple[str, ...]:
     return caught.value.sentences
 
 
-def test_a_file_that_says_everything_is_read() -> None:
-    """Every key of every table, in the form that it is kept in."""
-    text = """
+EVERYTHING = """
 [cluster]
 name = "hall"
 min_job_age_s = 60
@@ -47,6 +45,7 @@ kill_wait_s = 5
 requeue_policy = "confirmed"
 array_size_max = 50001
 job_count_max = 500
+controllers = ["c1", "c2"]
 
 [[roles]]
 uid = 1000
@@ -60,6 +59,12 @@ memory_mib = 512000
 gpus = "gfx942:8"
 features = ["ib", "a"]
 agent = "desk"
+sockets = 2
+cores_per_socket = 16
+threads_per_core = 2
+weight = 3
+start = "DRAIN"
+gres = ["shard:16"]
 
 [[partitions]]
 name = "gpu"
@@ -68,14 +73,36 @@ default = true
 default_time_s = 60
 max_time_s = 600
 state = "DRAIN"
+priority_tier = 2
+over_subscribe = "YES"
+allow_accounts = ["chem"]
 """
-    assert parse(text) == Config(
-        PARSER_VERSION,
-        ClusterSettings("hall", 60, 30, 5, RequeuePolicy.CONFIRMED, 50_001, 500),
-        (RoleGrant(1000, "login1", GrantedRole.OPERATOR),),
-        (NodeBlock("n[1-2]", 64, 512_000, "gfx942", 8, ("a", "ib"), "desk"),),
-        (PartitionBlock(PartitionName("gpu"), "n[1-2]", True, 60, 600, PartitionState.DRAIN),),
+
+
+def test_a_file_that_says_everything_is_read() -> None:
+    """Every key of every table, in the form that it is kept in."""
+    config = parse(EVERYTHING)
+    assert config.parser_version == PARSER_VERSION
+    settings = config.settings
+    assert (settings.name, settings.min_job_age_s, settings.slurmd_timeout_s) == ("hall", 60, 30)
+    assert (settings.kill_wait_s, settings.requeue_policy) == (5, RequeuePolicy.CONFIRMED)
+    assert (settings.array_size_max, settings.job_count_max) == (50_001, 500)
+    assert settings.controllers == (ControllerHost("c1", "c1"), ControllerHost("c2", "c2"))
+    assert config.roles == (RoleGrant(1000, "login1", GrantedRole.OPERATOR),)
+    (node,) = config.nodes
+    assert (node.names, node.cpus, node.memory_mib) == ("n[1-2]", 64, 512_000)
+    assert (node.sockets, node.cores_per_socket, node.threads_per_core) == (2, 16, 2)
+    assert (node.features, node.agent, node.weight) == (("a", "ib"), "desk", 3)
+    assert (node.gpu_kind, node.gpus, node.start) == ("gfx942", 8, NodeStart.DRAIN)
+    assert node.gres == (
+        GresPool("gpu", "gfx942", 8, "", "", ()),
+        GresPool("shard", "", 16, "", "", ()),
     )
+    (partition,) = config.partitions
+    assert (partition.name, partition.nodes, partition.default) == ("gpu", "n[1-2]", True)
+    assert (partition.default_time_s, partition.max_time_s) == (60, 600)
+    assert (partition.state, partition.priority_tier) == (PartitionState.DRAIN, 2)
+    assert (partition.over_subscribe, partition.allow_accounts) == (OverSubscribe.YES, ("chem",))
 
 
 def test_a_file_that_says_little_gets_slurms_defaults() -> None:
@@ -85,7 +112,9 @@ def test_a_file_that_says_little_gets_slurms_defaults() -> None:
     assert (settings.min_job_age_s, settings.slurmd_timeout_s) == (300, 300)
     assert (settings.kill_wait_s, settings.array_size_max) == (30, 1001)
     assert settings.requeue_policy is RequeuePolicy.SLURM
-    assert config.nodes == (NodeBlock("n1", 1, 1, "", 0, (), ""),)
+    (node,) = config.nodes
+    assert (node.cpus, node.sockets, node.memory_mib, node.weight) == (1, 1, 1, 1)
+    assert (node.gpus, node.gres, node.start) == (0, (), NodeStart.UNKNOWN)
 
 
 @pytest.mark.parametrize(
@@ -118,6 +147,11 @@ def test_a_bad_setting_is_named_with_its_line(line: str, sentence: str) -> None:
         ('[[nodes]]\nnames = "n1"\nfeatures = [3]', 5, "letters, digits"),
         ('[[nodes]]\nnames = "n1"\nagent = "a b"', 5, "letters, digits"),
         ('[[nodes]]\nnames = "n1"\n[[nodes]]\nnames = "n[1-3]"', 6, "n1 are configured twice"),
+        ('[[nodes]]\nnames = "n1"\ngres = ["x"]', 5, 'a list such as ["gpu:a100:4", "shard:16"]'),
+        ('[[nodes]]\nnames = "n1"\ncpus = 5\nsockets = 2', 5, "5 CPUs don't fit"),
+        ('[[nodes]]\nnames = "n1"\nboards = 3\nsockets = 2', 3, "3 boards have 2 sockets"),
+        ('[[nodes]]\nnames = "n1"\ngres = ["gpu:a:40", "gpu:b:40"]', 5, "these are 80"),
+        ('[[nodes]]\nnames = "n1"\nreason = "a\\u0007"', 5, "a text of one line"),
         ('[nodes]\nnames = "n1"', 3, "nodes must be written as [[nodes]]"),
         ('[[partitions]]\nname = "p"\nnodes = "n9"', 5, "not configured: n9"),
         ("[[roles]]\nuid = -1\nrole = 'operator'", 4, "a whole number from 0 to 4294967294"),
@@ -161,7 +195,7 @@ role = "administrator"
     assert [sentence.split(": ", 1)[1] for sentence in found] == [
         "partition 'a' is configured twice",
         "partition 'a' is the second default; one partition may be it",
-        "partition 'a' has a default_time_s above its max_time_s",
+        "partition 'a' has a default time limit above its longest",
         "uid 5 has a second role on host ''",
     ]
     assert [int(sentence.split(":")[1]) for sentence in found] == [11, 13, 14, 20]
