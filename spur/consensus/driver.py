@@ -1,4 +1,4 @@
-"""Runs a replica on asyncio: ticks, turns, two threads for its two lanes, and its peers' messages.
+"""Runs a replica on asyncio: ticks, turns, a thread for each of its lanes, and its peers' messages.
 
 One turn of the loop handles everything that arrived since the last: proposals and messages only
 wake the driver, and the turn pumps the replica once, hands its messages to the transport in one
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from spur.consensus.exchange import Exchange
 from spur.consensus.messages import Message
-from spur.consensus.replica import Job, Replica
+from spur.consensus.replica import LANES, Job, Replica
 
 __all__ = ["Driver", "Transport"]
 
@@ -49,8 +49,7 @@ class Driver:
         self._tick_s = tick_s
         self._loop = asyncio.get_running_loop()
         self._lanes = {
-            name: ThreadPoolExecutor(1, thread_name_prefix=f"spur-{name}")
-            for name in ("wal", "ledger")
+            name: ThreadPoolExecutor(1, thread_name_prefix=f"spur-{name}") for name in LANES
         }
         self._turn_is_due = False
         self._stopped = False

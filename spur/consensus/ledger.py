@@ -18,7 +18,7 @@ Source: LOG-CONTRACT 1.7, 5.4 to 5.6.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -79,6 +79,8 @@ class Ledger:
         self.last_term = 0
         self.chain = genesis_chain(genesis)
         """h of the last entry."""
+        self.breathe: Callable[[], None] | None = None
+        """Called now and then during long work; a shell pauses there."""
         self.cut = loaded.cut
         """A sentence on a torn end that was cut off when opening; None after a clean one."""
         self._settle()
@@ -236,7 +238,7 @@ class Ledger:
             data = segment.whole()
             walk = RecordWalk(segment.start)
             try:
-                walk.walk(data, 0)
+                walk.walk(data, 0, self.breathe)
             except LedgerDamaged as damage:
                 self._note(damage)
                 return True
@@ -376,7 +378,7 @@ class Ledger:
         data = segment.whole()
         start = decode_start(self._genesis, number, data[:START_SIZE])
         walk = RecordWalk(start)
-        walk.walk(data, 0)
+        walk.walk(data, 0, self.breathe)
         if start != segment.start or (walk.index - 1, walk.chain) != (segment.last, segment.chain):
             raise LedgerDamaged(number, 0, start.first, "its records are not what its ends say")
 

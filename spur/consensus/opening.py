@@ -12,6 +12,7 @@ here. Whatever is wrong is one sentence and one exception of `spur.consensus.fau
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from spur.consensus.blobs import BlobStore
@@ -38,6 +39,8 @@ class ReplicaOptions:
     core: CoreSettings = field(default_factory=CoreSettings)
     replica: ReplicaSettings = field(default_factory=ReplicaSettings)
     wal_segment_bytes: int = 16 << 20
+    breathe: Callable[[], None] | None = None
+    """Called now and then during long work beside the loop."""
 
 
 def identity_of(genesis: Genesis, me: int) -> WalIdentity:
@@ -96,6 +99,7 @@ def open_replica(
         entries=entries,
         commit=max(ledger.last, min(found.commit, ledger.last + len(entries))),
     )
+    ledger.breathe = options.breathe
     storage = Storage(
         genesis=genesis, wal=wal, ledger=ledger, blobs=blobs, snapshots=snapshots, notes=notes
     )

@@ -1,10 +1,11 @@
 """One replica: the Raft core with its disk, without clock, socket or thread.
 
 The shell (the asyncio driver, or the simulator) feeds messages, ticks and proposals, and calls
-`pump` once per turn. Blocking work comes out as jobs of two lanes, at most one in flight in each:
+`pump` once per turn. Blocking work comes out as jobs of three lanes, at most one in flight in each:
 
     wal lane      what an answer waits for: one group, one sync
     ledger lane   what may wait: ledger and blobs behind the commit, snapshots, serving late members
+    chores lane   what may take long: looking for blobs to erase or to fetch
 
 A shell runs `job.run()` where it may block and `job.finish(result)` back on its loop. An error from
 a job is never handled here: the process ends, since a failed sync leaves the page cache in doubt.
@@ -49,6 +50,8 @@ __all__ = ["Clocks", "Job", "Replica", "ReplicaSettings", "Storage"]
 
 CLOCK_PROBE_TICKS = 30
 """Ticks between two questions for the peers' clocks, about a second."""
+
+LANES = ("wal", "ledger", "chores")
 
 STALL_SAMPLES = 60
 
@@ -139,12 +142,12 @@ class Replica:
         self.storage = storage
         self.settings = settings
         self.repair = Repair(core.me, storage)
-        self.supply = Supply(storage, self.repair)
+        self.supply = Supply(storage, self.repair, storage.ledger.breathe)
         self._scrub = Scrub(storage, storage.notes.append)
         self._fetched = 0
         """Attachments that came from peers and were not told of yet."""
         self._machine: Machine
-        self._lanes = {"wal": _Lane(), "ledger": _Lane()}
+        self._lanes = {lane: _Lane() for lane in LANES}
         self._delivered = storage.ledger.last
         self._recorded = storage.ledger.last
         self._unrecorded: deque[Entry] = deque()
@@ -420,7 +423,7 @@ class Replica:
             for digest in lacking:
                 self.repair.want_blob(digest)
 
-        self._later("ledger", lambda: self.supply.tend_blobs(held, index), want)
+        self._later("chores", lambda: self.supply.tend_blobs(held, index), want)
 
     def close(self) -> None:
         """Close the files; everything acknowledged is durable."""

@@ -15,7 +15,7 @@ import struct
 import zlib
 from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
@@ -48,6 +48,9 @@ __all__ = [
     "skip_records",
     "table_size",
 ]
+
+BREATH_RECORDS = 256
+"""Records walked between two breaths, about half a millisecond."""
 
 FRAME_BYTES = 128 * 1024
 """Bytes of a segment after which a frame ends, at the next record."""
@@ -270,8 +273,10 @@ class RecordWalk:
         self.offsets: array[int] = array("Q")
         """Where each record begins."""
 
-    def walk(self, data: bytes, begin: int) -> None:
+    def walk(self, data: bytes, begin: int, breathe: Callable[[], None] | None = None) -> None:
         """Go to the end of `data`, which begins at `begin` of the segment.
+
+        `breathe` is called now and then: a walk is all computing, and others need the interpreter.
 
         Raises: LedgerDamaged; the walk stands before the record that is meant.
         """
@@ -294,6 +299,8 @@ class RecordWalk:
                         at = stop
                         self.offset, self.term = at + begin, term
                         self.index = index = index + 1
+                        if breathe is not None and index % BREATH_RECORDS == 0:
+                            breathe()
                         continue
                     what = "a record does not follow from the chain"
             raise LedgerDamaged(self.number, at + begin, index, what)

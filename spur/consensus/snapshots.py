@@ -156,16 +156,13 @@ class Snapshot:
             if info.name != LIVE_BLOBS:
                 yield info.name, self.chunk(number)
 
-    def live_blobs(self) -> set[bytes]:
-        """Return the digests of the blobs that the state refers to. Raises: SnapshotDamaged."""
-        found: set[bytes] = set()
+    def live_blobs(self) -> Iterator[bytes]:
+        """Yield the digests of the blobs that the state refers to. Raises: SnapshotDamaged."""
         for number, info in enumerate(self.meta.chunks, 1):
             if info.name == LIVE_BLOBS:
                 data = self.chunk(number)
-                found.update(
-                    data[at : at + _DIGEST_SIZE] for at in range(0, len(data), _DIGEST_SIZE)
-                )
-        return found
+                for at in range(0, len(data), _DIGEST_SIZE):
+                    yield data[at : at + _DIGEST_SIZE]
 
     def verify(self) -> None:
         """Read all of it. Raises: SnapshotDamaged."""

@@ -1,14 +1,15 @@
 """What late members are given, and what of the packs has to be erased or fetched: blocking reads.
 
-All of it runs in the ledger lane. Damage that is met is no error here: a segment is noted by the
-ledger and fetched from peers, a damaged snapshot is passed over from then on.
+Serving runs in the ledger lane, tending the blobs in that of the chores. Damage that is met is no
+error here: a segment is noted by the ledger and fetched from peers, a damaged snapshot is passed
+over from then on.
 
 Source: LOG-CONTRACT 2.2, 5.4, 5.5.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from spur.consensus.blobs import BlobState, BlobStore
@@ -19,6 +20,9 @@ from spur.consensus.snapshots import Snapshot, SnapshotStore
 from spur.events.envelope import Entry
 
 __all__ = ["Chunk", "Supply"]
+
+BREATH_BLOBS = 512
+"""Digests looked at between two breaths, about half a millisecond."""
 
 Chunk = tuple[int, int, int, int, bytes]
 """Index and term of the snapshot, number of the chunk, their count, the bytes."""
@@ -38,8 +42,11 @@ class _Stores(Protocol):
 class Supply:
     """Reads what peers lack."""
 
-    def __init__(self, stores: _Stores, repair: Repair) -> None:
+    def __init__(
+        self, stores: _Stores, repair: Repair, breathe: Callable[[], None] | None = None
+    ) -> None:
         self._stores = stores
+        self._breathe = breathe or _go_on
         self._repair = repair
 
     def entries(self, first: int, last: int, bytes_max: int) -> list[Entry]:
@@ -80,18 +87,28 @@ class Supply:
 
         Returns the digests that it refers to and that are missing here.
         """
-        blobs = self._stores.blobs
         # It may take the place of one at the same index that was found damaged.
         self._stores.snapshots.damaged.pop(index, None)
-        for snapshot in self._stores.snapshots.newest_first():
-            try:
-                live = snapshot.live_blobs()
-            except SnapshotDamaged:
-                return []
-            if snapshot.index >= index:
-                blobs.erase(digest for digest in held if digest not in live)
-            return [each for each in sorted(live) if blobs.state(each) is BlobState.MISSING]
-        return []
+        snapshot = self._stores.snapshots.latest()
+        if snapshot is None:
+            return []
+        blobs, unreferenced, lacking = self._stores.blobs, dict.fromkeys(held), []
+        try:
+            for count, digest in enumerate(snapshot.live_blobs()):
+                unreferenced.pop(digest, None)
+                if blobs.state(digest) is BlobState.MISSING:
+                    lacking.append(digest)
+                if count % BREATH_BLOBS == 0:
+                    self._breathe()
+        except SnapshotDamaged:
+            return []
+        if snapshot.index >= index:
+            blobs.erase(unreferenced)
+        return lacking
+
+
+def _go_on() -> None:
+    """Do not pause: nobody else needs the interpreter."""
 
 
 def _chunk(snapshot: Snapshot, number: int, data: bytes) -> Chunk:

@@ -82,7 +82,7 @@ async def measure(directory: Path, options: argparse.Namespace) -> dict[str, flo
         clients = [controllers.client() for _ in range(4)]
         await fill(clients, options.pending)
         local = controllers.local(await controllers.leader())
-        before = await show(local)
+        before, resident = await show(local), resident_mib(controllers)
         submits_s: list[float] = []
         reads_s: list[float] = []
         until = time.perf_counter() + options.seconds
@@ -97,7 +97,7 @@ async def measure(directory: Path, options: argparse.Namespace) -> dict[str, flo
             "read of 10 000 rows p50": percentile(sorted(reads_s), 0.5) * 1000,
             "elections": float(after.term - before.term),
             "snapshots": float(after.snapshot_index > before.snapshot_index),
-            "resident": resident_mib(controllers),
+            "resident": resident,
         }
         for client in (*clients, local):
             await client.close()
