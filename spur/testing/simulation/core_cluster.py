@@ -149,6 +149,8 @@ class CoreSimulation:
         self.committed_entries: list[Entry] = []
         """What is committed: entry i + 1 at i, as the first replica that said so had it."""
         self._node_type = node_type
+        self._commit_terms: list[int] = []
+        """The terms in which those were found to be committed, or later ones."""
         self._chains = [b""]
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._queued = 0
@@ -250,6 +252,7 @@ class CoreSimulation:
             entry.index == len(known) + 1, f"replica {node.me} commits {entry} out of order"
         )
         known.append(entry)
+        self._commit_terms.append(node.core.term)
         self._chains.append(chain_after(self._chains[-1], entry))
 
     def restored(self, node: CoreNode, snapshot: CoreSnapshot) -> None:
@@ -304,11 +307,15 @@ class CoreSimulation:
             self._hard[node.me] = hard
 
     def _check_complete(self, node: CoreNode) -> None:
-        """Raft's leader completeness: a new leader has all that is committed."""
+        """Raft's leader completeness: a leader has all that was committed in earlier terms.
+
+        One whose last vote came late may lead a term beside a later one, whose entries it lacks.
+        """
         core = node.core
         for entry in self.committed_entries[core.first - 1 :]:
             self._require(
-                entry.index <= core.last and core.entry(entry.index) == entry,
+                self._commit_terms[entry.index - 1] >= core.term
+                or (entry.index <= core.last and core.entry(entry.index) == entry),
                 f"replica {node.me} leads term {core.term} without the committed {entry}",
             )
 
