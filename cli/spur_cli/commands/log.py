@@ -7,22 +7,18 @@ from __future__ import annotations
 
 import argparse
 import os
-import runpy
 import sys
 from collections.abc import Callable
-from typing import Any
 
 from spur.values.errors import OperatorFault
 from spur_cli.arguments import add_forms, form_of, parser_of
+from spur_cli.execute import Tool, execute
 from spur_cli.output.json import write_rows
 from spur_cli.output.result import Column, Listing, Record
 from spur_cli.output.show import show
 from spur_cli.registry import Command
 
 __all__ = ["run"]
-
-Tool = dict[str, Any]
-"""The names of the executed module."""
 
 ENTRIES = (
     Column("index", "INDEX", is_right=True),
@@ -51,7 +47,7 @@ def run(arguments: list[str], command: Command) -> int:
     parser.add_argument("directory", help="the controller's directory")
     _OPTIONS[verb](parser)
     options = parser.parse_args(arguments)
-    _VERBS[verb](runpy.run_module(command.executes), options)
+    _VERBS[verb](execute(command.executes), options)
     return 0
 
 

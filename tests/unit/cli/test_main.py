@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from spur import __version__
+from spur_cli.execute import execute
 from spur_cli.main import main
 from spur_cli.registry import COMMANDS, Command
 
@@ -95,3 +96,14 @@ def test_every_command_explains_itself(row: Command, capsys: pytest.CaptureFixtu
     shown = capsys.readouterr().out
     assert shown.startswith(f"usage: spur {' '.join(row.words)} ")
     assert row.summary[1:] in " ".join(shown.split())
+
+
+def test_tool_is_executed_apart_from_what_was_imported() -> None:
+    """A tool that something else has imported already is run anew, and leaves that one alone."""
+    import spur.controller.logrows as imported
+
+    executed = execute("spur.controller.logrows")
+    assert executed["format_time"] is not imported.format_time
+    assert sys.modules["spur.controller.logrows"] is imported
+    with pytest.raises(ModuleNotFoundError, match="no module named"):
+        execute("spur.gone")
