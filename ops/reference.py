@@ -17,7 +17,9 @@ import msgspec
 
 from spur.controller import settings as controller
 from spur.events.declare import EVENTS
+from spur.slurm.columns.jobs import JOB_COLUMNS
 from spur.slurm.configfile import PARAMETERS
+from spur.slurm.options import OPTIONS, Takes
 from spur.values.errors import ERROR_CODES
 from spur_cli.registry import COMMANDS
 from spur_cloud.settings import SETTINGS
@@ -73,6 +75,17 @@ def pages() -> dict[str, tuple[str, str, Callable[[], Iterator[str]]]]:
             "What is refused, and by which name. These are part of the product, not settings.",
             limits,
         ),
+        "slurm-columns.md": (
+            "Columns with Slurm's names",
+            "What the formats of these commands can show: by letter with `-o`, by name with `-O`.",
+            slurm_columns,
+        ),
+        "slurm-options.md": (
+            "Options of the commands with Slurm's names",
+            "Accepted options are read and kept with the job, and have no effect so far. Refused"
+            " ones end the command, so that nobody waits for what will not happen.",
+            slurm_options,
+        ),
         "slurm-conf.md": (
             "Parameters of Slurm's files",
             "What becomes of each parameter of slurm.conf, gres.conf and topology.conf. "
@@ -96,6 +109,36 @@ def commands() -> Iterator[str]:
     yield "|---|---|---|"
     for row in COMMANDS:
         yield f"| `spur {' '.join(row.words)}` | {row.summary} | {row.alias or '-'} |"
+
+
+def slurm_columns() -> Iterator[str]:
+    """Yield the table of columns of each listing."""
+    for command, columns in (("squeue", JOB_COLUMNS),):
+        yield f"## {command}"
+        yield ""
+        yield "| name | letter | header | JSON |"
+        yield "|---|---|---|---|"
+        for row in columns:
+            letter = f"`%{row.letter}`" if row.letter else "-"
+            json = f"`{row.json}`" if row.json else "-"
+            yield f"| `{row.name}` | {letter} | {row.header or '-'} | {json} |"
+        yield ""
+
+
+def slurm_options() -> Iterator[str]:
+    """Yield the table of options of each command."""
+    values = {Takes.NOTHING: "", Takes.VALUE: "=VALUE"}
+    for command, options in OPTIONS.items():
+        yield f"## {command}"
+        yield ""
+        yield "| option | short | variables | what becomes of it |"
+        yield "|---|---|---|---|"
+        for row in options:
+            variables = ", ".join(f"`{name}`" for name in row.environment) or "-"
+            short = f"`-{row.short}`" if row.short else "-"
+            value = values.get(row.takes, "[=VALUE]")
+            yield f"| `--{row.long}{value}` | {short} | {variables} | {row.effect} |"
+        yield ""
 
 
 def errors() -> Iterator[str]:

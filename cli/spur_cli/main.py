@@ -23,7 +23,8 @@ def main(argv: list[str] | None = None) -> int:
     called = sys.argv if argv is None else argv
     name = os.path.basename(called[0])
     arguments = called[1:]
-    if arguments and arguments[0] in ("-h", "--help", "help"):
+    is_alias = any(row.alias == name for row in COMMANDS)
+    if not is_alias and arguments and arguments[0] in ("-h", "--help", "help"):
         sys.stdout.write(_overview())
         return 0
     found = find(name, arguments)

@@ -41,6 +41,11 @@ COMMANDS: tuple[Command, ...] = (
         summary="say which parameters of a slurm.conf are honoured, and what is wrong with it",
     ),
     Command(
+        words=("link",),
+        module="link",
+        summary="make Slurm's names for these commands in a directory",
+    ),
+    Command(
         words=("log", "show"),
         module="log",
         summary="show the entries of a controller's log",
@@ -63,6 +68,18 @@ COMMANDS: tuple[Command, ...] = (
         module="log",
         summary="write a controller's log as JSON lines, without private text",
         executes=_LOG_TOOL,
+    ),
+    Command(
+        words=("sbatch",),
+        module="sbatch",
+        summary="submit a batch script",
+        alias="sbatch",
+    ),
+    Command(
+        words=("squeue",),
+        module="squeue",
+        summary="show the jobs that wait and run",
+        alias="squeue",
     ),
     Command(
         words=("version",),

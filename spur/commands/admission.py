@@ -142,13 +142,17 @@ def _refuse_tasks(tasks: TaskSet, array_size_max: int) -> Rejection | None:
     before = -1
     for first, last, step in tasks.ranges:
         if first <= before or last < first or step < 1 or (last - first) % step:
-            return _invalid(f"the range {first}-{last}:{step} of array tasks is malformed")
+            return _no_array(f"the range {first}-{last}:{step} of array tasks is malformed")
         before = last
     if not tasks.ranges:
-        return _invalid("an array without tasks")
+        return _no_array("an array without tasks")
     if before >= array_size_max:
-        return _over("array-size-max", array_size_max, before + 1)
+        return _no_array(f"array-size-max is {array_size_max}, and this needs {before + 1}")
     return None
+
+
+def _no_array(text: str) -> Rejection:
+    return Rejection("invalid-array", f"{text}; nothing was changed")
 
 
 def refuse_change(
@@ -215,7 +219,7 @@ def _refuse_ask(ask: ResourceAsk) -> Rejection | None:
         ("tasks", ask.tasks, 1),
         ("CPUs per task", ask.cpus_per_task, 1),
         ("tasks per node", ask.tasks_per_node, 0),
-        ("MiB of memory", ask.memory_mib, 0),
+        ("MiB of memory", ask.memory_mib, -1),
     )
     for what, count, least in counts:
         if not least <= count <= COUNT_MAX:

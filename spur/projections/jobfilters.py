@@ -64,7 +64,12 @@ def test_of(state: State, wanted: JobFilter) -> Test:
         tests.append(lambda _, job, run: job.uid in uids)
     if wanted.states:
         states = frozenset(wanted.states)
-        tests.append(lambda _, job, run: shown_state(run) in states)
+        if wanted.completing:
+            tests.append(
+                lambda _, job, run: run.phase is Phase.STOPPING or shown_state(run) in states
+            )
+        else:
+            tests.append(lambda _, job, run: shown_state(run) in states)
     if wanted.partitions:
         partitions = frozenset(wanted.partitions)
         tests.append(lambda _, job, run: not partitions.isdisjoint(_partitions_of(job, run)))

@@ -69,6 +69,7 @@ _ROWS = (
     _row("not-permitted", Fault.CALLER, Retry.NEVER, 1, "the actor's role does not allow this"),
     _row("job-ended", Fault.CALLER, Retry.NEVER, 1, "the job has ended, or ends already"),
     _row("job-pending", Fault.CALLER, Retry.NEVER, 1, "the job has not started"),
+    _row("invalid-array", Fault.CALLER, Retry.NEVER, 1, "these are no tasks for an array here"),
     _row("partition-closed", Fault.CALLER, Retry.NEVER, 1, "the partition takes no jobs"),
     _row("does-not-fit", Fault.CALLER, Retry.NOW, 1, "the resources asked for are not free"),
     _row("limit-exceeded", Fault.CALLER, Retry.NEVER, 1, "a named limit would be exceeded"),

@@ -6,7 +6,6 @@ comment) is a `JobText`, which travels as an attachment and stays out of the log
 
 from __future__ import annotations
 
-import hashlib
 from enum import IntEnum
 
 import msgspec
@@ -49,7 +48,7 @@ class ResourceAsk(
     """0 is any number."""
     cpus_per_task: int
     memory_mib: int
-    """0 is the partition's default."""
+    """0 is the partition's default, -1 all that a node has."""
     memory_per: Per
     """NODE, CPU or GPU."""
     gres: tuple[GresAsk, ...]
@@ -92,6 +91,8 @@ class JobText(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unk
     stdout_path: bytes
     stderr_path: bytes
     comment: bytes
+    options: tuple[tuple[str, bytes], ...] = ()
+    """Options of the submission that no decision rests on: name without dashes, and value."""
 
 
 _ENCODE = msgspec.msgpack.Encoder().encode
@@ -110,4 +111,6 @@ def decode_text(content: bytes) -> JobText:
 
 def shape_of(ask: ResourceAsk) -> bytes:
     """Return the 8 bytes that stand for this ask and all that equal it."""
+    import hashlib  # commands read specs and never need this
+
     return hashlib.sha256(_ENCODE(ask)).digest()[:8]

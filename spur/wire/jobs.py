@@ -123,6 +123,8 @@ class JobFilter(Part, frozen=True):
     states: tuple[JobState, ...] = ()
     nodes: tuple[NodeName, ...] = ()
     """It holds something on one of these now."""
+    completing: bool = False
+    """Besides those in `states`, what nodes have still to report dead."""
 
 
 @request

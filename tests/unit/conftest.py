@@ -8,7 +8,7 @@ import pytest
 
 from spur.testing.purity import no_clock_chance_or_network
 
-PURE_ROOMS = ("values", "wire", "events", "projections", "commands")
+PURE_ROOMS = ("values", "wire", "slurm", "events", "projections", "commands")
 
 
 @pytest.fixture(autouse=True)

@@ -98,7 +98,7 @@ BAD_ASKS: list[dict[str, Any]] = [
     {"tasks": 1 << 31},
     {"cpus_per_task": 0},
     {"tasks_per_node": -1},
-    {"memory_mib": -1},
+    {"memory_mib": -2},
     {"memory_per": Per.SOCKET},
     {"gres": (GresAsk("", "", 1, Per.NODE),)},
     {"gres": (GresAsk("gpu", "", 0, Per.NODE),)},
@@ -172,12 +172,12 @@ BAD_TASKS = [
 @pytest.mark.parametrize("ranges", BAD_TASKS, ids=str)
 def test_malformed_tasks_are_refused(hall: Hall, ranges: tuple[tuple[int, int, int], ...]) -> None:
     """A client of another make sends ranges that are none."""
-    refused(hall, submission(tasks=TaskSet(ranges)), "invalid-value")
+    refused(hall, submission(tasks=TaskSet(ranges)), "invalid-array")
 
 
 def test_an_array_over_its_largest_index_is_refused(hall: Hall) -> None:
     """MaxArraySize is 1001, so 1000 is the last index."""
-    text = refused(hall, submission(tasks=TaskSet(((0, 1_001, 1),))), "limit-exceeded")
+    text = refused(hall, submission(tasks=TaskSet(((0, 1_001, 1),))), "invalid-array")
     assert text.startswith("array-size-max")
     assert isinstance(
         hall.cluster.ask(submission(tasks=TaskSet(((0, 1_000, 1),))), USER), JobAccepted

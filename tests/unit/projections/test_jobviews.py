@@ -73,6 +73,7 @@ FILTERS: list[tuple[JobFilter, list[int]]] = [
     (JobFilter(qos=("high",)), [2]),
     (JobFilter(states=(JobState.RUNNING,)), [1, 6]),
     (JobFilter(states=(JobState.PENDING, JobState.FAILED)), [2, 3, 4, 5]),
+    (JobFilter(states=(JobState.SUSPENDED,), completing=True), []),
     (JobFilter(nodes=(NODES[1], NODES[3])), [1, 6]),
     (JobFilter(nodes=(NODES[1],), states=(JobState.PENDING,)), []),
     (JobFilter(job_ids=(JobId(1), JobId(6)), nodes=(NODES[3],)), [6]),

@@ -1,0 +1,86 @@
+"""`spur link`: make Slurm's names in a directory, for whoever puts it on their PATH.
+
+Each is a small launcher: it starts the interpreter without looking round for packages, since these
+commands are called many times and lie in known places.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+
+from spur.values.errors import OperatorFault
+from spur_cli.arguments import parser_of
+from spur_cli.registry import COMMANDS, Command
+
+__all__ = ["run"]
+
+MARK = "# Made by `spur link`."
+
+_LAUNCHER = """\
+#!{python} -IS
+{mark}
+import sys
+
+sys.path[:0] = {paths!r}
+
+from spur_cli.main import main
+
+sys.exit(main())
+"""
+
+
+def run(arguments: list[str], command: Command) -> int:
+    """Make the launchers anew. Raises: OperatorFault when a foreign file has one of the names."""
+    parser = parser_of(command)
+    parser.add_argument("directory", help="where the names are made; put it on PATH")
+    directory = os.path.abspath(parser.parse_args(arguments).directory)
+    names = sorted({row.alias for row in COMMANDS if row.alias})
+    try:
+        os.makedirs(directory, exist_ok=True)
+        foreign = [name for name in names if _is_foreign(os.path.join(directory, name))]
+        if foreign:
+            raise OperatorFault(
+                f"{directory} has {', '.join(foreign)} of another make; name another directory;"
+                " nothing was made"
+            )
+        for name in names:
+            _write(os.path.join(directory, name))
+    except OSError as error:
+        raise OperatorFault(f"{directory}: {error.strerror}; nothing more was made") from error
+    sys.stderr.write(
+        f'{", ".join(names)} are in {directory}\nhint: export PATH="{directory}:$PATH"\n'
+    )
+    return 0
+
+
+def _is_foreign(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return MARK.encode() not in file.read(512)
+    except FileNotFoundError:
+        return False
+
+
+def _write(path: str) -> None:
+    """Write one launcher, so that a command that starts meanwhile finds the old or the new one."""
+    text = _LAUNCHER.format(python=sys.executable, mark=MARK, paths=_paths())
+    scratch = f"{path}.{os.getpid()}"
+    with open(scratch, "w", encoding="utf-8") as file:
+        file.write(text)
+        os.fchmod(file.fileno(), 0o755)
+    os.replace(scratch, path)
+
+
+def _paths() -> list[str]:
+    """Return where the packages lie that these commands import."""
+    found: list[str] = []
+    for package in ("spur", "spur_cli", "msgspec"):
+        spec = importlib.util.find_spec(package)
+        if spec is None or spec.origin is None:
+            raise OperatorFault(f"package {package} is not installed; nothing was made")
+        folder = os.path.dirname(os.path.dirname(os.path.abspath(spec.origin)))
+        if folder not in found:
+            found.append(folder)
+    return found

@@ -1,0 +1,193 @@
+"""`sbatch`: hand in a batch script, from a file, standard input or --wrap."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NamedTuple
+
+from spur.slurm.directives import directive_lines, directive_words, refuse_script
+from spur.slurm.exports import encode_environment, exported
+from spur.slurm.getopt import parse_arguments
+from spur.slurm.layers import Layer, layer_of
+from spur.slurm.options import OPTIONS
+from spur.slurm.submission import Settings, Submission, merge, submission_of
+from spur.slurm.wording import SlurmError, error_line, sentence_of
+from spur.values.errors import Rejection
+from spur.values.jobspec import encode_text
+from spur.wire.declare import Attachment
+from spur.wire.jobs import JobAccepted, SubmitJob
+from spur.wire.partitions import ListPartitions, PartitionList
+from spur_cli.registry import Command
+from spur_cli.slurm.people import LocalCalendar
+from spur_cli.slurm.session import Session, guarded
+
+__all__ = ["run"]
+
+SYNTAX_STATUS = 255
+"""How sbatch exits for a command line or a directive that cannot be read."""
+
+SCRIPT_BYTES_MAX = 4 << 20
+"""Bytes of a script. Source: LOG-CONTRACT 2.3."""
+
+WRAPPED = b"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n%s\n"
+
+
+class _Script(NamedTuple):
+    """What is handed in."""
+
+    content: bytes
+    name: str
+    """Of the job, unless an option gives another."""
+    path: bytes
+    """Empty when it came from no file."""
+
+
+def run(arguments: list[str], command: Command) -> int:
+    """Submit a job and say its number."""
+    return guarded("sbatch", lambda session: _sbatch(session, arguments))
+
+
+def _sbatch(session: Session, arguments: list[str]) -> int:
+    line, words = session.options(arguments, status=SYNTAX_STATUS, stops_at_word=True)
+    if session.shows_help(line):
+        return 0
+    environment = session.environment_options()
+    script = _script(line, words)
+    refused = refuse_script(script.content)
+    if refused:
+        raise SlurmError(*(error_line("sbatch", sentence) for sentence in refused))
+    if len(script.content) > SCRIPT_BYTES_MAX:
+        raise SlurmError(
+            error_line(
+                "sbatch",
+                f"Job script exceeds size limit of {SCRIPT_BYTES_MAX} bytes; nothing was submitted",
+            )
+        )
+    settings = merge(_directives(script.content), environment, line, "sbatch")
+    arguments_of_script = tuple(os.fsencode(word) for word in words[1:])
+    submission = submission_of(
+        settings,
+        program="sbatch",
+        default_name=script.name,
+        argv=(script.path, *arguments_of_script),
+        working_directory=os.fsencode(os.getcwd()),
+        calendar=LocalCalendar(),
+    )
+    for warning in submission.warnings:
+        sys.stderr.write(f"{warning}\n")
+    job_id = _submit(session, submission, settings, script)
+    if settings.values.get("parsable"):
+        sys.stdout.write(f"{job_id}\n")
+    elif not settings.values.get("quiet"):
+        sys.stdout.write(f"Submitted batch job {job_id}\n")
+    return 0
+
+
+# -- the script
+
+
+def _script(line: Layer, words: list[str]) -> _Script:
+    wrap = line.values.get("wrap")
+    if wrap is not None:
+        if words:
+            raise SlurmError(
+                error_line("sbatch", "Script arguments not permitted with --wrap option")
+            )
+        return _Script(WRAPPED % os.fsencode(wrap), "wrap", b"")
+    if not words:
+        return _Script(sys.stdin.buffer.read(SCRIPT_BYTES_MAX + 1), "sbatch", b"")
+    path = _find(words[0])
+    try:
+        with open(path, "rb") as file:
+            content = file.read(SCRIPT_BYTES_MAX + 1)
+    except IsADirectoryError:
+        content = b""
+    except OSError as error:
+        raise SlurmError(error_line("sbatch", f"Unable to open file {path}")) from error
+    return _Script(content, os.path.basename(path), os.fsencode(path))
+
+
+def _find(name: str) -> str:
+    """Return the path of a script: from here, else from PATH; what is nowhere stays as it is."""
+    if name.startswith(("/", ".")):
+        return os.path.abspath(name) if os.path.exists(name) else name
+    for folder in (os.getcwd(), *os.environ.get("PATH", "").split(":")):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path):
+            return path
+    return name
+
+
+def _directives(content: bytes) -> Layer:
+    """Return the options inside the script. Raises: SlurmError."""
+    words: list[str] = []
+    for line in directive_lines(content.decode("utf-8", "surrogateescape")):
+        words += directive_words(line)
+    if "hetjob" in words or "packjob" in words:
+        raise SlurmError(
+            error_line("sbatch", "heterogeneous jobs are not honoured yet; nothing was submitted")
+        )
+    given, others = parse_arguments(
+        words, OPTIONS["sbatch"], program="sbatch", status=SYNTAX_STATUS
+    )
+    if others:
+        sentence = f"Invalid directive found in batch script: {others[0]}"
+        raise SlurmError(error_line("sbatch", sentence), status=SYNTAX_STATUS)
+    return layer_of(given, "sbatch")
+
+
+# -- the controller
+
+
+def _submit(session: Session, submission: Submission, settings: Settings, script: _Script) -> int:
+    """Return the job's number. Raises: SlurmError."""
+    array = submission.array
+    answer = session.ask(
+        SubmitJob(
+            spec=submission.spec,
+            tasks=None if array is None else array.tasks,
+            throttle=0 if array is None else array.throttle,
+            hold=submission.hold,
+            priority=submission.priority,
+            attachments=(
+                Attachment("script", script.content),
+                Attachment("environment", _environment(settings)),
+                Attachment("text", encode_text(submission.text)),
+            ),
+        ),
+        JobAccepted,
+    )
+    if isinstance(answer, JobAccepted):
+        return answer.job_id
+    lines = []
+    if answer.code == "unknown-partition":
+        missing = _missing(session, submission.spec.partitions)
+        lines = [error_line("sbatch", f"invalid partition specified: {name}") for name in missing]
+    lines.append(error_line("sbatch", f"Batch job submission failed: {sentence_of(answer)}"))
+    if answer.code == "unreachable":
+        lines.append(f"hint: {answer.text}")
+    raise SlurmError(*lines)
+
+
+def _missing(session: Session, names: tuple[str, ...]) -> list[str]:
+    """Return which of the partitions are none."""
+    answer = session.ask(ListPartitions(), PartitionList)
+    if isinstance(answer, Rejection):
+        return []
+    known = {partition.name for partition in answer.partitions}
+    return [name for name in names if name not in known]
+
+
+def _environment(settings: Settings) -> bytes:
+    """Return the variables that go with the job."""
+    export: str | None = settings.values.get("export")
+    variables = dict(os.environb)
+    variables[b"SLURM_SUBMIT_DIR"] = os.fsencode(os.getcwd())
+    variables[b"SLURM_SUBMIT_HOST"] = os.fsencode(os.uname().nodename)
+    umask = os.umask(0o077)
+    os.umask(umask)
+    variables[b"SLURM_UMASK"] = b"%04o" % umask
+    if export is not None:
+        variables[b"SLURM_EXPORT_ENV"] = os.fsencode(export)
+    return encode_environment(exported(variables, None if export is None else os.fsencode(export)))

@@ -1,0 +1,265 @@
+"""`squeue`: the jobs that wait, run or ended a moment ago, as Slurm shows them."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from spur.slurm.columns.jobline import JobLine
+from spur.slurm.columns.jobs import (
+    BY_LETTER,
+    BY_NAME,
+    DEFAULT_FORMAT,
+    LONG_FORMAT,
+    START_FORMAT,
+)
+from spur.slurm.formats import Layout, parse_format, parse_long_format
+from spur.slurm.jobids import JobName, parse_job_name, split_names
+from spur.slurm.joborder import DEFAULT_SORT, START_SORT, SortKey, parse_sort, sorted_lines
+from spur.slurm.layers import Layer
+from spur.slurm.statewords import COMPLETING, LIVE_STATES, parse_state
+from spur.slurm.timespec import parse_time_limit
+from spur.slurm.wording import SlurmError, error_line, sentence_of
+from spur.values.errors import Rejection
+from spur.values.ids import NodeName, PartitionName
+from spur.values.states import JobState
+from spur.wire.jobs import JobFilter
+from spur_cli.registry import Command
+from spur_cli.slurm.people import user_id
+from spur_cli.slurm.queue import Queue, fetch_queue, lines_of, split_tasks
+from spur_cli.slurm.session import Session, guarded
+
+__all__ = ["run"]
+
+Values = Mapping[str, Any]  # as `Layer.values`
+
+
+def run(arguments: list[str], command: Command) -> int:
+    """Show the queue."""
+    return guarded("squeue", lambda session: _squeue(session, arguments))
+
+
+def _squeue(session: Session, arguments: list[str]) -> int:
+    line, words = session.options(arguments)
+    if session.shows_help(line):
+        return 0
+    if words:
+        raise SlurmError(error_line("squeue", f"Unrecognized option: {words[0]}"))
+    values = {**session.environment_options().values, **line.values}
+    names = _job_names(values)
+    wanted = _filter(session, values, names)
+    layout = _layout(session, line, values)
+    if not values.get("noheader"):
+        if values.get("long"):
+            sys.stdout.write(time.strftime("%a %b %d %H:%M:%S %Y\n"))
+        sys.stdout.write(layout.header() + "\n")
+        sys.stdout.flush()
+    keys = _sort_keys(values)
+    shown = [] if wanted is None else _lines(session, values, wanted, names)
+    sys.stdout.write("".join(layout.line(row) + "\n" for row in sorted_lines(shown, keys)))
+    return 0
+
+
+# -- what to show
+
+
+def _job_names(values: Values) -> list[JobName]:
+    names = []
+    for text in split_names(values.get("jobs", "")):
+        try:
+            names.append(parse_job_name(text))
+        except ValueError as error:
+            raise SlurmError(error_line("squeue", f"Invalid job id: {text}")) from error
+    return names
+
+
+def _filter(session: Session, values: Values, names: list[JobName]) -> JobFilter | None:
+    """Return what the controller is asked for; None when no job can be meant."""
+    states = _states(values)
+    if states == ():
+        return None
+    nodes = values.get("nodes", "")
+    if nodes:
+        _check_nodes(session, nodes)
+    return JobFilter(
+        job_ids=tuple(dict.fromkeys(name.job_id for name in names)),
+        uids=_uids(session, values),
+        partitions=tuple(PartitionName(name) for name in _list(values, "partitions")),
+        accounts=_list(values, "accounts"),
+        qos=_list(values, "qos"),
+        names=_list(values, "names"),
+        # A job that is named is fetched whatever its state, to tell a finished one from none.
+        states=() if states is None or names else _known(states),
+        nodes=_nodes(nodes),
+        completing=states is not None and not names and COMPLETING in states,
+    )
+
+
+def _list(values: Values, field: str) -> tuple[str, ...]:
+    return tuple(word for word in values.get(field, "").split(",") if word)
+
+
+def _known(states: tuple[JobState | str, ...]) -> tuple[JobState, ...]:
+    return tuple(state for state in states if isinstance(state, JobState))
+
+
+def _states(values: Values) -> tuple[JobState | str, ...] | None:
+    """Return the states that are shown; None for all."""
+    text = values.get("states")
+    if text is None:
+        return (JobState.PENDING,) if values.get("start") else (*LIVE_STATES, COMPLETING)
+    if text.lower() == "all":
+        return None
+    found: list[JobState | str] = []
+    for word in text.split(","):
+        state = parse_state(word) if word else None
+        if word and state is None:
+            raise SlurmError(
+                error_line("squeue", f"Invalid job state specified: {word}"),
+                error_line("squeue", f"Valid job states include: {','.join(JobState)}"),
+            )
+        if state is not None:
+            found.append(state)
+    return tuple(found)
+
+
+def _uids(session: Session, values: Values) -> tuple[int, ...]:
+    uids = []
+    for name in _list(values, "users"):
+        uid = user_id(name)
+        if uid is None:
+            raise SlurmError(error_line("squeue", f"Invalid user: {name}"))
+        uids.append(uid)
+    if values.get("me"):
+        uids.append(os.getuid())
+    return tuple(uids)
+
+
+def _nodes(text: str) -> tuple[NodeName, ...]:
+    if not text:
+        return ()
+    from spur.values.hostlist import parse_hostlist
+
+    return tuple(NodeName(name) for name in parse_hostlist(text))
+
+
+def _check_nodes(session: Session, nodes: str) -> None:
+    """Raises: SlurmError when one of the nodes is none."""
+    from spur.wire.nodes import ListNodes, NodeList
+
+    answer = session.ask(ListNodes(nodes, "", 1), NodeList)
+    if isinstance(answer, Rejection):
+        if answer.code in ("unknown-node", "invalid-value"):
+            raise SlurmError(error_line("squeue", f"Invalid node name {nodes}"))
+        raise SlurmError(f"slurm_load_node error: {sentence_of(answer)}")
+
+
+def _lines(
+    session: Session, values: Values, wanted: JobFilter, names: list[JobName]
+) -> list[JobLine]:
+    queue = fetch_queue(session, wanted)
+    if isinstance(queue, Rejection):
+        raise SlurmError(f"slurm_load_jobs error: {sentence_of(queue)}", *_hint(queue))
+    if len(names) == 1 and not queue.jobs and wanted == JobFilter(job_ids=wanted.job_ids):
+        raise SlurmError("slurm_load_jobs error: Invalid job id specified")
+    _keep_asked(queue, values, names)
+    lines = lines_of(session, queue)
+    if values.get("noconvert"):
+        lines = [line._replace(converts=False) for line in lines]
+    if values.get("array"):
+        lines = list(split_tasks(lines))
+    return [line for line in lines if all(test(line) for test in _tests(values, names))]
+
+
+def _hint(rejection: Rejection) -> tuple[str, ...]:
+    """Return our own words about what cannot be reached, for the person at the terminal."""
+    return (f"hint: {rejection.text}",) if rejection.code == "unreachable" else ()
+
+
+def _keep_asked(queue: Queue, values: Values, names: list[JobName]) -> None:
+    """Drop the states that are not shown from jobs that were fetched by their names."""
+    states = _states(values)
+    if names and states is not None:
+        completes = COMPLETING in states
+        queue.jobs = [
+            job for job in queue.jobs if job.state in states or (completes and job.completing)
+        ]
+
+
+def _tests(values: Values, names: list[JobName]) -> list[Callable[[JobLine], bool]]:
+    """Return the conditions that no controller is asked for."""
+    tests: list[Callable[[JobLine], bool]] = []
+    if any(name.tasks is not None for name in names):
+        tests.append(lambda line: any(_is_named(line, name) for name in names))
+    if values.get("licenses"):
+        licenses = set(_list(values, "licenses"))
+        tests.append(lambda line: bool(licenses & _words(line.job.spec.ask.licenses)))
+    if values.get("reservation"):
+        reservations = set(_list(values, "reservation"))
+        tests.append(lambda line: line.job.spec.ask.reservation in reservations)
+    if values.get("notme"):
+        uid = os.getuid()
+        tests.append(lambda line: line.job.uid != uid)
+    tests += [_ran(values, field) for field in ("running_over", "running_under") if field in values]
+    return tests
+
+
+def _is_named(line: JobLine, name: JobName) -> bool:
+    job = line.job
+    if name.job_id not in (job.job_id, job.array_id, job.het_id):
+        return False
+    return name.tasks is None or (
+        line.tasks is not None and any(task in name.tasks for task in line.tasks)
+    )
+
+
+def _words(licenses: str) -> set[str]:
+    return {word.partition(":")[0].partition("@")[0] for word in licenses.split(",")}
+
+
+def _ran(values: Values, field: str) -> Callable[[JobLine], bool]:
+    from spur.slurm.columns.jobline import used_s
+
+    try:
+        limit_s = parse_time_limit(values[field])
+    except ValueError as error:
+        option = field.replace("_", "-")
+        raise SlurmError(error_line("squeue", f"Invalid --{option} specification")) from error
+    is_over = field == "running_over"
+
+    def test(line: JobLine) -> bool:
+        ran_s = used_s(line)
+        return line.job.start_ns > 0 and (ran_s > limit_s if is_over else ran_s < limit_s)
+
+    return test
+
+
+# -- how to show it
+
+
+def _layout(session: Session, line: Layer, values: Values) -> Layout[JobLine]:
+    """Return the layout: of the command line, else of the environment, else the usual one."""
+    fields = line.values if {"format", "long_format"} & set(line.values) else values
+    layout: Layout[JobLine]
+    if "format" in fields:
+        layout = parse_format(fields["format"], BY_LETTER)
+    elif "long_format" in fields:
+        layout = parse_long_format(fields["long_format"], BY_NAME)
+    elif values.get("start"):
+        layout = parse_format(START_FORMAT, BY_LETTER)
+    else:
+        layout = parse_format(LONG_FORMAT if values.get("long") else DEFAULT_FORMAT, BY_LETTER)
+    for name in layout.unknown:
+        session.complain(f"Invalid job format specification: {name}")
+    return layout
+
+
+def _sort_keys(values: Values) -> list[SortKey]:
+    text = values.get("sort") or (START_SORT if values.get("start") else DEFAULT_SORT)
+    try:
+        return parse_sort(text)
+    except ValueError as error:
+        raise SlurmError(error_line("squeue", f"Invalid sort specification: {error}")) from error

@@ -1,0 +1,4 @@
+"""What the commands with Slurm's names share: the session with a cluster, people, time, the queue.
+
+Read first: `session.py`.
+"""

@@ -1,0 +1,103 @@
+"""The queue as lines: fetched page by page, with the reasons and limits that rows leave out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+
+from spur.slurm.columns.jobline import TASKS_LETTERS, JobLine
+from spur.values.arrays import TaskSet
+from spur.values.errors import Rejection
+from spur.values.ids import JobId, PartitionName
+from spur.values.states import JobState, Reason
+from spur.wire.jobs import JobFilter, JobPage, JobView, QueryJobs, decode_job_view
+from spur.wire.partitions import ListPartitions, PartitionInfo, PartitionList
+from spur_cli.slurm.people import LocalCalendar, group_name, user_name
+from spur_cli.slurm.session import Session
+
+__all__ = ["Queue", "fetch_queue", "lines_of", "split_tasks"]
+
+PAGE_ROWS = 1000
+
+
+class Queue:
+    """Jobs, and what their partitions add to them."""
+
+    def __init__(self) -> None:
+        self.jobs: list[JobView] = []
+        self.reasons: dict[tuple[PartitionName, bytes], Reason] = {}
+        self.partitions: dict[PartitionName, PartitionInfo] = {}
+
+    def reason(self, job: JobView, now_ns: int) -> str:
+        """Return why a job waits, or ended so."""
+        if job.state is not JobState.PENDING or job.reason is not Reason.NONE:
+            return job.reason.value
+        if job.spec.begin_ns > now_ns:
+            return Reason.BEGIN_TIME.value
+        return self.reasons.get((job.spec.partitions[0], job.shape), job.reason).value
+
+    def limit_s(self, job: JobView) -> int:
+        """Return the job's time limit, or its partition's; 0 for none."""
+        if job.limit_ns:
+            return (job.limit_ns - job.start_ns) // 1_000_000_000
+        if job.spec.time_limit_s is not None:
+            return job.spec.time_limit_s
+        partition = self.partitions.get(job.partition or job.spec.partitions[0])
+        if partition is None:
+            return 0
+        if partition.default_time_s is not None:
+            return partition.default_time_s
+        return partition.max_time_s or 0
+
+
+def fetch_queue(session: Session, wanted: JobFilter) -> Queue | Rejection:
+    """Return all jobs that a filter names."""
+    queue = Queue()
+    after: JobId | None = JobId(0)
+    while after is not None:
+        page = session.ask(QueryJobs(wanted, after, PAGE_ROWS), JobPage)
+        if isinstance(page, Rejection):
+            return page
+        queue.jobs += [decode_job_view(row) for row in page.rows]
+        queue.reasons |= {(group.partition, group.shape): group.reason for group in page.reasons}
+        after = page.next
+    if any(job.spec.time_limit_s is None for job in queue.jobs):
+        listed = session.ask(ListPartitions(), PartitionList)
+        if isinstance(listed, Rejection):
+            return listed
+        queue.partitions = {partition.name: partition for partition in listed.partitions}
+    return queue
+
+
+def lines_of(session: Session, queue: Queue, cluster: str = "") -> list[JobLine]:
+    """Return one line for each row of the queue."""
+    now_ns = time.time_ns()
+    calendar = LocalCalendar()
+    letters = session.environment.get("SLURM_BITSTR_LEN", "")
+    tasks_letters = int(letters) if letters.isascii() and letters.isdigit() else TASKS_LETTERS
+    return [
+        JobLine(
+            job=job,
+            tasks=job.tasks,
+            reason=queue.reason(job, now_ns),
+            limit_s=queue.limit_s(job),
+            now_ns=now_ns,
+            calendar=calendar,
+            user=user_name,
+            group=group_name,
+            text=None,
+            cluster=cluster,
+            tasks_letters=tasks_letters,
+        )
+        for job in queue.jobs
+    ]
+
+
+def split_tasks(lines: Iterable[JobLine]) -> Iterator[JobLine]:
+    """Yield one line for each task of an array."""
+    for line in lines:
+        if line.tasks is None:
+            yield line
+        else:
+            for task in line.tasks:
+                yield line._replace(tasks=TaskSet.single(task))

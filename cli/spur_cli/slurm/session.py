@@ -1,0 +1,119 @@
+"""A command that is called by Slurm's name: how it reads its options, asks, and gives up."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from spur.slurm.getopt import parse_arguments
+from spur.slurm.layers import Layer, environment_layer, layer_of
+from spur.slurm.options import OPTIONS
+from spur.slurm.wording import VERSION, SlurmError
+from spur.values.errors import OperatorFault, Rejection, SpurError
+from spur.wire.declare import Answer, Request
+
+if TYPE_CHECKING:
+    from spur.client.blocking import BlockingClient
+
+__all__ = ["Session", "guarded", "overview"]
+
+A = TypeVar("A", bound=Answer)
+
+WAIT_S = 5.0
+"""How long a command waits for a controller, a failover included."""
+
+
+def guarded(program: str, work: Callable[[Session], int]) -> int:
+    """Run a command and return its exit status; what it gives up with goes to stderr."""
+    session = Session(program, os.environ)
+    try:
+        return work(session)
+    except SlurmError as error:
+        sys.stderr.write("".join(f"{line}\n" for line in error.lines))
+        return error.status
+    except SpurError as error:
+        sys.stderr.write(f"{program}: error: {error}\n")
+        return 1
+    finally:
+        session.close()
+
+
+def overview(program: str) -> str:
+    """Return what --help shows: every option and what becomes of it."""
+    lines = [f"Usage: {program} [OPTIONS...]\n\n"]
+    for option in OPTIONS[program]:
+        short = f"-{option.short}, " if option.short else "    "
+        value = ("", "=VALUE", "[=VALUE]", "[=VALUE]")[option.takes]
+        note = "" if option.effect == "honoured" else f"  ({option.effect})"
+        lines.append(f"  {short}--{option.long}{value}{note}\n")
+    return "".join(lines)
+
+
+class Session:
+    """One run of one command."""
+
+    def __init__(self, program: str, environment: Mapping[str, str]) -> None:
+        self.program = program
+        self.environment = environment
+        self._client: BlockingClient | None = None
+
+    def close(self) -> None:
+        """End the connection, if there is one."""
+        if self._client is not None:
+            self._client.close()
+
+    # -- the command line
+    def options(
+        self, arguments: Sequence[str], *, status: int = 1, stops_at_word: bool = False
+    ) -> tuple[Layer, list[str]]:
+        """Return the options of the command line, and the other words. Raises: SlurmError."""
+        given, words = parse_arguments(
+            arguments,
+            OPTIONS[self.program],
+            program=self.program,
+            status=status,
+            stops_at_word=stops_at_word,
+        )
+        return layer_of(given, self.program), words
+
+    def environment_options(self) -> Layer:
+        """Return the options that variables give. Raises: SlurmError."""
+        return environment_layer(self.environment, OPTIONS[self.program], self.program)
+
+    def shows_help(self, layer: Layer) -> bool:
+        """Write what --help, --usage or --version ask for; whether one of them was given."""
+        if layer.values.get("version"):
+            sys.stdout.write(f"{VERSION}\n")
+        elif layer.values.get("help") or layer.values.get("usage"):
+            sys.stdout.write(overview(self.program))
+        else:
+            return False
+        return True
+
+    # -- output
+    def complain(self, text: str) -> None:
+        """Write an error that does not end the command."""
+        sys.stderr.write(f"{self.program}: error: {text}\n")
+
+    # -- the cluster
+    def ask(self, request: Request, expected: type[A]) -> A | Rejection:
+        """Return the answer; one that cannot be had is a Rejection like any other no."""
+        from spur.client.blocking import BlockingClient
+        from spur.client.faults import OutcomeUnknown, Unreachable
+        from spur.client.locate import locate
+
+        try:
+            if self._client is None:
+                self._client = BlockingClient(locate(self.environment), deadline_s=WAIT_S)
+            return self._client.ask(request, expected, warn=self._warn)
+        except Unreachable as error:
+            return Rejection(error.code, str(error))
+        except OutcomeUnknown as error:
+            return Rejection(error.code, str(error))
+        except ValueError as error:
+            raise OperatorFault(str(error)) from error
+
+    def _warn(self, text: str) -> None:
+        sys.stderr.write(f"{self.program}: warning: {text}\n")

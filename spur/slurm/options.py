@@ -1,0 +1,373 @@
+"""Every option of Slurm's commands, as one table.
+
+The command line, the directives of a script, the environment and the documentation follow from it.
+
+A row says what becomes of the option: it is honoured; or accepted, which means read, kept with the
+job and without effect so far; or refused, so that nobody waits for what will not happen.
+
+Source: the OPTIONS and ENVIRONMENT VARIABLES of each command's manual page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum, StrEnum
+from functools import partial
+from typing import NamedTuple
+
+from spur.slurm import optionvalues as at
+
+__all__ = ["OPTIONS", "Effect", "Option", "Takes"]
+
+
+class Takes(IntEnum):
+    """Whether an option has a value."""
+
+    NOTHING = 0
+    VALUE = 1
+    MAYBE = 2
+    """Only glued: --nice=5, -k."""
+    MAYBE_NEXT = 3
+    """Glued, or the next word when that is no option: squeue -j 5."""
+
+
+class Effect(StrEnum):
+    """What becomes of an option."""
+
+    HONOURED = "honoured"
+    ACCEPTED = "accepted, not honoured"
+    REFUSED = "refused"
+
+
+class Option(NamedTuple):
+    """One option of one command."""
+
+    command: str
+    long: str
+    short: str
+    """One letter; empty for none."""
+    takes: Takes
+    field: str
+    """What it sets."""
+    parse: Callable[[str, str], object] | None = None
+    """Reads the value, given the option's long name too. Raises: BadOption. None keeps the text."""
+    environment: tuple[str, ...] = ()
+    """Variables that give it when the command line does not; the last that is set counts."""
+    effect: Effect = Effect.HONOURED
+    aliases: tuple[str, ...] = ()
+    """Other long names."""
+
+
+NOTHING, VALUE, MAYBE, MAYBE_NEXT = Takes
+HONOURED, ACCEPTED, REFUSED = Effect
+
+_submit = partial(Option, "sbatch")
+_squeue = partial(Option, "squeue")
+_scancel = partial(Option, "scancel")
+_scontrol = partial(Option, "scontrol")
+_sinfo = partial(Option, "sinfo")
+
+_SBATCH = (
+    _submit("account", "A", VALUE, "account", at.text, ("SBATCH_ACCOUNT",)),
+    _submit("acctg-freq", "", VALUE, "acctg_freq", at.text, ("SBATCH_ACCTG_FREQ",), ACCEPTED),
+    _submit("array", "a", VALUE, "array", at.array, ("SBATCH_ARRAY_INX",)),
+    _submit("batch", "", VALUE, "batch", at.text, ("SBATCH_BATCH",), ACCEPTED),
+    _submit("bb", "", VALUE, "bb", at.text, (), REFUSED),
+    _submit("bbf", "", VALUE, "bbf", at.text, (), REFUSED),
+    _submit("begin", "b", VALUE, "begin", at.text),
+    _submit("chdir", "D", VALUE, "directory", at.text),
+    _submit("cluster-constraint", "", VALUE, "cluster_constraint", at.text, (), REFUSED),
+    _submit(
+        "clusters", "M", VALUE, "clusters", at.text, ("SBATCH_CLUSTERS", "SLURM_CLUSTERS"), REFUSED
+    ),
+    _submit("comment", "", VALUE, "comment", at.text),
+    _submit("consolidate-segments", "", NOTHING, "consolidate_segments", None, (), ACCEPTED),
+    _submit("constraint", "C", VALUE, "features", at.text, ("SBATCH_CONSTRAINT",)),
+    _submit("container", "", VALUE, "container", at.text, ("SBATCH_CONTAINER",), REFUSED),
+    _submit("container-id", "", VALUE, "container_id", at.text, ("SBATCH_CONTAINER_ID",), REFUSED),
+    _submit("contiguous", "", NOTHING, "contiguous", None, (), ACCEPTED),
+    _submit("core-spec", "S", VALUE, "core_spec", at.number_text, ("SBATCH_CORE_SPEC",), ACCEPTED),
+    _submit("cores-per-socket", "", VALUE, "cores_per_socket", at.number_text, (), ACCEPTED),
+    _submit("cpu-freq", "", VALUE, "cpu_freq", at.text, (), ACCEPTED),
+    _submit(
+        "cpus-per-gpu",
+        "",
+        VALUE,
+        "cpus_per_gpu",
+        at.number_text,
+        ("SBATCH_CPUS_PER_GPU",),
+        ACCEPTED,
+    ),
+    _submit("cpus-per-task", "c", VALUE, "cpus_per_task", at.positive),
+    _submit("deadline", "", VALUE, "deadline", at.text, (), REFUSED),
+    _submit("delay-boot", "", VALUE, "delay_boot", at.text, ("SBATCH_DELAY_BOOT",), ACCEPTED),
+    _submit("dependency", "d", VALUE, "dependency", at.text, (), REFUSED),
+    _submit(
+        "distribution",
+        "m",
+        VALUE,
+        "distribution",
+        at.distribution,
+        ("SBATCH_DISTRIBUTION",),
+        ACCEPTED,
+    ),
+    _submit("error", "e", VALUE, "stderr", at.text, ("SBATCH_ERROR",)),
+    _submit("exclude", "x", VALUE, "nodes_excluded", at.hosts),
+    _submit("exclusive", "", MAYBE, "sharing", at.exclusive, ("SBATCH_EXCLUSIVE",)),
+    _submit("export", "", VALUE, "export", at.text, ("SBATCH_EXPORT",)),
+    _submit("export-file", "", VALUE, "export_file", at.text, (), REFUSED),
+    _submit("extra", "", VALUE, "extra", at.text, (), ACCEPTED),
+    _submit("extra-node-info", "B", VALUE, "extra_node_info", at.text, (), ACCEPTED),
+    _submit("get-user-env", "", NOTHING, "get_user_env", None, ("SBATCH_GET_USER_ENV",), REFUSED),
+    _submit("gid", "", VALUE, "gid", at.text, (), REFUSED),
+    _submit("gpu-bind", "", VALUE, "gpu_bind", at.text, ("SBATCH_GPU_BIND",), ACCEPTED),
+    _submit("gpu-freq", "", VALUE, "gpu_freq", at.text, ("SBATCH_GPU_FREQ",), ACCEPTED),
+    _submit("gpus", "G", VALUE, "gpus", at.gpus, ("SBATCH_GPUS",)),
+    _submit("gpus-per-node", "", VALUE, "gpus_per_node", at.gpus, ("SBATCH_GPUS_PER_NODE",)),
+    _submit("gpus-per-socket", "", VALUE, "gpus_per_socket", at.gpus),
+    _submit("gpus-per-task", "", VALUE, "gpus_per_task", at.gpus, ("SBATCH_GPUS_PER_TASK",)),
+    _submit("gres", "", VALUE, "gres", at.gres, ("SBATCH_GRES",)),
+    _submit("gres-flags", "", VALUE, "gres_flags", at.gres_flags, ("SBATCH_GRES_FLAGS",), ACCEPTED),
+    _submit("help", "h", NOTHING, "help", None),
+    _submit("hint", "", VALUE, "hint", at.hint, ("SBATCH_HINT", "SLURM_HINT"), ACCEPTED),
+    _submit("hold", "H", NOTHING, "hold", None),
+    _submit("ignore-pbs", "", NOTHING, "ignore_pbs", None, ("SBATCH_IGNORE_PBS",)),
+    _submit("input", "i", VALUE, "stdin", at.text, ("SBATCH_INPUT",)),
+    _submit("job-name", "J", VALUE, "name", at.text, ("SBATCH_JOB_NAME",)),
+    _submit("kill-on-invalid-dep", "", VALUE, "kill_on_invalid_dep", at.yes_or_no, (), ACCEPTED),
+    _submit("licenses", "L", VALUE, "licenses", at.text),
+    _submit("mail-type", "", VALUE, "mail_type", at.mail_types, (), ACCEPTED),
+    _submit("mail-user", "", VALUE, "mail_user", at.text, (), ACCEPTED),
+    _submit("mcs-label", "", VALUE, "mcs_label", at.text, (), ACCEPTED),
+    _submit("mem", "", VALUE, "memory_per_node", at.memory, ("SBATCH_MEM_PER_NODE",)),
+    _submit("mem-bind", "", VALUE, "mem_bind", at.text, ("SBATCH_MEM_BIND",), ACCEPTED),
+    _submit("mem-per-cpu", "", VALUE, "memory_per_cpu", at.memory, ("SBATCH_MEM_PER_CPU",)),
+    _submit("mem-per-gpu", "", VALUE, "memory_per_gpu", at.memory, ("SBATCH_MEM_PER_GPU",)),
+    _submit("mem-update", "", VALUE, "mem_update", at.text, (), ACCEPTED),
+    _submit("mincpus", "", VALUE, "mincpus", at.number_text, (), ACCEPTED),
+    _submit("network", "", VALUE, "network", at.text, ("SBATCH_NETWORK",), ACCEPTED),
+    _submit("nice", "", MAYBE, "nice", at.nice),
+    _submit("no-kill", "k", MAYBE, "no_kill", at.text, ("SBATCH_NO_KILL",), ACCEPTED),
+    _submit("no-requeue", "", NOTHING, "requeue", at.requeue, ("SBATCH_NO_REQUEUE",)),
+    _submit("nodefile", "F", VALUE, "nodefile", at.text, (), REFUSED),
+    _submit("nodelist", "w", VALUE, "nodes_required", at.hosts),
+    _submit("nodes", "N", VALUE, "nodes", at.nodes),
+    _submit("ntasks", "n", VALUE, "tasks", at.positive),
+    _submit("ntasks-per-core", "", VALUE, "ntasks_per_core", at.number_text, (), ACCEPTED),
+    _submit("ntasks-per-gpu", "", VALUE, "ntasks_per_gpu", at.number_text, (), ACCEPTED),
+    _submit("ntasks-per-node", "", VALUE, "tasks_per_node", at.positive),
+    _submit("ntasks-per-socket", "", VALUE, "ntasks_per_socket", at.number_text, (), ACCEPTED),
+    _submit("oom-kill-step", "", MAYBE, "oom_kill_step", at.text, (), ACCEPTED),
+    _submit("open-mode", "", VALUE, "open_mode", at.open_mode, ("SBATCH_OPEN_MODE",), ACCEPTED),
+    _submit("output", "o", VALUE, "stdout", at.text, ("SBATCH_OUTPUT",)),
+    _submit("overcommit", "O", NOTHING, "overcommit", None, ("SBATCH_OVERCOMMIT",), ACCEPTED),
+    _submit("oversubscribe", "s", NOTHING, "sharing", at.oversubscribe),
+    _submit("parsable", "", NOTHING, "parsable", None),
+    _submit("partition", "p", VALUE, "partitions", at.partitions, ("SBATCH_PARTITION",)),
+    _submit("prefer", "", VALUE, "prefer", at.text, (), ACCEPTED),
+    _submit("priority", "", VALUE, "priority", at.priority),
+    _submit("profile", "", VALUE, "profile", at.text, ("SBATCH_PROFILE",), ACCEPTED),
+    _submit("propagate", "", MAYBE, "propagate", at.text, (), ACCEPTED),
+    _submit("qos", "q", VALUE, "qos", at.text, ("SBATCH_QOS",)),
+    _submit("quiet", "Q", NOTHING, "quiet", None),
+    _submit("reboot", "", NOTHING, "reboot", None, (), REFUSED),
+    _submit("requeue", "", MAYBE, "requeue", at.requeue, ("SBATCH_REQUEUE",)),
+    _submit("reservation", "", VALUE, "reservation", at.text, ("SBATCH_RESERVATION",)),
+    _submit("resources", "", VALUE, "resources", at.text, (), REFUSED),
+    _submit("resv-ports", "", MAYBE, "resv_ports", at.text, (), ACCEPTED),
+    _submit("runtime", "", VALUE, "runtime", at.text, ("SBATCH_RUNTIME",), REFUSED),
+    _submit("segment", "", VALUE, "segment", at.number_text, ("SBATCH_SEGMENT_SIZE",), ACCEPTED),
+    _submit("signal", "", VALUE, "signal", at.signal, ("SBATCH_SIGNAL",), ACCEPTED),
+    _submit("sockets-per-node", "", VALUE, "sockets_per_node", at.number_text, (), ACCEPTED),
+    _submit("spread-job", "", NOTHING, "spread_job", None, ("SBATCH_SPREAD_JOB",), ACCEPTED),
+    _submit("spread-segments", "", NOTHING, "spread_segments", None, (), ACCEPTED),
+    _submit("stepmgr", "", NOTHING, "stepmgr", None, (), ACCEPTED),
+    _submit("switches", "", VALUE, "switches", at.switches, ("SBATCH_REQ_SWITCH",), ACCEPTED),
+    _submit("test-only", "", NOTHING, "test_only", None, (), REFUSED),
+    _submit(
+        "thread-spec", "", VALUE, "thread_spec", at.number_text, ("SBATCH_THREAD_SPEC",), ACCEPTED
+    ),
+    _submit(
+        "threads-per-core",
+        "",
+        VALUE,
+        "threads_per_core",
+        at.number_text,
+        ("SBATCH_THREADS_PER_CORE",),
+        ACCEPTED,
+    ),
+    _submit("time", "t", VALUE, "time_limit_s", at.time_limit, ("SBATCH_TIMELIMIT",)),
+    _submit("time-min", "", VALUE, "time_min", at.time_text, (), ACCEPTED),
+    _submit("tmp", "", VALUE, "tmp", at.size_text, (), ACCEPTED),
+    _submit("tres-bind", "", VALUE, "tres_bind", at.text, ("SBATCH_TRES_BIND",), ACCEPTED),
+    _submit(
+        "tres-per-task", "", VALUE, "tres_per_task", at.text, ("SBATCH_TRES_PER_TASK",), REFUSED
+    ),
+    _submit("uid", "", VALUE, "uid", at.text, (), REFUSED),
+    _submit("usage", "", NOTHING, "usage", None),
+    _submit(
+        "use-min-nodes", "", NOTHING, "use_min_nodes", None, ("SBATCH_USE_MIN_NODES",), ACCEPTED
+    ),
+    _submit("verbose", "v", NOTHING, "verbose", None, ("SBATCH_DEBUG",), ACCEPTED),
+    _submit("version", "V", NOTHING, "version", None),
+    _submit("wait", "W", NOTHING, "wait", None, ("SBATCH_WAIT",), REFUSED),
+    _submit(
+        "wait-all-nodes", "", VALUE, "wait_all_nodes", at.text, ("SBATCH_WAIT_ALL_NODES",), ACCEPTED
+    ),
+    _submit("wckey", "", VALUE, "wckey", at.text, ("SBATCH_WCKEY",), ACCEPTED),
+    _submit("wrap", "", VALUE, "wrap", at.text),
+)
+
+_SQUEUE = (
+    _squeue(
+        "account", "A", VALUE, "accounts", environment=("SQUEUE_ACCOUNT",), aliases=("accounts",)
+    ),
+    _squeue("all", "a", NOTHING, "all", environment=("SQUEUE_ALL",), effect=ACCEPTED),
+    _squeue("array", "r", NOTHING, "array", environment=("SQUEUE_ARRAY",)),
+    _squeue("clusters", "M", VALUE, "clusters", environment=("SLURM_CLUSTERS",), effect=REFUSED),
+    _squeue("expand-patterns", "", NOTHING, "expand_patterns", effect=REFUSED),
+    _squeue(
+        "federation", "", NOTHING, "federation", environment=("SQUEUE_FEDERATION",), effect=ACCEPTED
+    ),
+    _squeue("format", "o", VALUE, "format", environment=("SQUEUE_FORMAT",)),
+    _squeue("Format", "O", VALUE, "long_format", environment=("SQUEUE_FORMAT2",)),
+    _squeue("help", "", NOTHING, "help"),
+    _squeue("hide", "", NOTHING, "hide", effect=ACCEPTED),
+    _squeue("iterate", "i", VALUE, "iterate", effect=REFUSED),
+    _squeue("jobs", "j", MAYBE_NEXT, "jobs", aliases=("job",)),
+    _squeue("json", "", MAYBE, "json", environment=("SLURM_JSON",), effect=REFUSED),
+    _squeue("licenses", "L", VALUE, "licenses", environment=("SQUEUE_LICENSES",)),
+    _squeue("local", "", NOTHING, "local", environment=("SQUEUE_LOCAL",), effect=ACCEPTED),
+    _squeue("long", "l", NOTHING, "long"),
+    _squeue("me", "", NOTHING, "me"),
+    _squeue("name", "n", VALUE, "names", environment=("SQUEUE_NAMES",)),
+    _squeue("noconvert", "", NOTHING, "noconvert"),
+    _squeue("nodelist", "w", VALUE, "nodes"),
+    _squeue("noheader", "h", NOTHING, "noheader"),
+    _squeue("notme", "", NOTHING, "notme"),
+    _squeue("only-job-state", "", NOTHING, "only_job_state", effect=ACCEPTED),
+    _squeue(
+        "partition",
+        "p",
+        VALUE,
+        "partitions",
+        environment=("SQUEUE_PARTITION",),
+        aliases=("partitions",),
+    ),
+    _squeue(
+        "priority", "P", NOTHING, "priority", environment=("SQUEUE_PRIORITY",), effect=ACCEPTED
+    ),
+    _squeue("qos", "q", VALUE, "qos", environment=("SQUEUE_QOS",)),
+    _squeue("reservation", "R", VALUE, "reservation"),
+    _squeue("running-over", "", VALUE, "running_over"),
+    _squeue("running-under", "", VALUE, "running_under"),
+    _squeue("sibling", "", NOTHING, "sibling", environment=("SQUEUE_SIBLING",), effect=ACCEPTED),
+    _squeue("sort", "S", VALUE, "sort", environment=("SQUEUE_SORT",)),
+    _squeue("start", "", NOTHING, "start"),
+    _squeue("states", "t", VALUE, "states", environment=("SQUEUE_STATES",), aliases=("state",)),
+    _squeue("steps", "s", MAYBE_NEXT, "steps", effect=REFUSED, aliases=("step",)),
+    _squeue("usage", "", NOTHING, "usage"),
+    _squeue("user", "u", VALUE, "users", environment=("SQUEUE_USERS",), aliases=("users",)),
+    _squeue("verbose", "v", NOTHING, "verbose", effect=ACCEPTED),
+    _squeue("version", "V", NOTHING, "version"),
+    _squeue("yaml", "", MAYBE, "yaml", environment=("SLURM_YAML",), effect=REFUSED),
+)
+
+_SCANCEL = (
+    _scancel("account", "A", VALUE, "accounts", environment=("SCANCEL_ACCOUNT",)),
+    _scancel("admin-comment", "", VALUE, "admin_comment", effect=REFUSED),
+    _scancel("batch", "b", NOTHING, "batch", environment=("SCANCEL_BATCH",)),
+    _scancel("clusters", "M", VALUE, "clusters", environment=("SLURM_CLUSTERS",), effect=REFUSED),
+    _scancel("ctld", "", NOTHING, "ctld", environment=("SCANCEL_CTLD",), effect=ACCEPTED),
+    _scancel("cron", "c", NOTHING, "cron", environment=("SCANCEL_CRON",), effect=ACCEPTED),
+    _scancel("full", "f", NOTHING, "full", environment=("SCANCEL_FULL",)),
+    _scancel("help", "", NOTHING, "help"),
+    _scancel("hurry", "H", NOTHING, "hurry", environment=("SCANCEL_HURRY",), effect=ACCEPTED),
+    _scancel("interactive", "i", NOTHING, "interactive", environment=("SCANCEL_INTERACTIVE",)),
+    _scancel("jobname", "n", VALUE, "names", environment=("SCANCEL_NAME",), aliases=("name",)),
+    _scancel("me", "", NOTHING, "me"),
+    _scancel("nodelist", "w", VALUE, "nodes"),
+    _scancel("partition", "p", VALUE, "partitions", environment=("SCANCEL_PARTITION",)),
+    _scancel("qos", "q", VALUE, "qos", environment=("SCANCEL_QOS",)),
+    _scancel("quiet", "Q", NOTHING, "quiet"),
+    _scancel("reservation", "R", VALUE, "reservation"),
+    _scancel("sibling", "", VALUE, "sibling", effect=REFUSED),
+    _scancel("signal", "s", VALUE, "signal"),
+    _scancel("state", "t", VALUE, "states", environment=("SCANCEL_STATE",)),
+    _scancel("usage", "", NOTHING, "usage"),
+    _scancel("user", "u", VALUE, "users", environment=("SCANCEL_USER",)),
+    _scancel("verbose", "v", NOTHING, "verbose", environment=("SCANCEL_VERBOSE",)),
+    _scancel("version", "V", NOTHING, "version"),
+    _scancel("wckey", "", VALUE, "wckey", environment=("SCANCEL_WCKEY",), effect=REFUSED),
+)
+
+_SCONTROL = (
+    _scontrol("all", "a", NOTHING, "all", environment=("SCONTROL_ALL",), effect=ACCEPTED),
+    _scontrol("clusters", "M", VALUE, "clusters", environment=("SLURM_CLUSTERS",), effect=REFUSED),
+    _scontrol("details", "d", NOTHING, "details", effect=ACCEPTED),
+    _scontrol(
+        "federation",
+        "",
+        NOTHING,
+        "federation",
+        environment=("SCONTROL_FEDERATION",),
+        effect=ACCEPTED,
+    ),
+    _scontrol("future", "F", NOTHING, "future", environment=("SCONTROL_FUTURE",), effect=ACCEPTED),
+    _scontrol("help", "h", NOTHING, "help"),
+    _scontrol("hide", "", NOTHING, "hide", effect=ACCEPTED),
+    _scontrol("json", "", MAYBE, "json", environment=("SLURM_JSON",), effect=REFUSED),
+    _scontrol("local", "", NOTHING, "local", environment=("SCONTROL_LOCAL",), effect=ACCEPTED),
+    _scontrol("oneliner", "o", NOTHING, "oneliner"),
+    _scontrol("quiet", "Q", NOTHING, "quiet"),
+    _scontrol(
+        "sibling", "", NOTHING, "sibling", environment=("SCONTROL_SIBLING",), effect=ACCEPTED
+    ),
+    _scontrol("uid", "u", VALUE, "uid", effect=REFUSED),
+    _scontrol("verbose", "v", NOTHING, "verbose", effect=ACCEPTED),
+    _scontrol("version", "V", NOTHING, "version"),
+    _scontrol("yaml", "", MAYBE, "yaml", environment=("SLURM_YAML",), effect=REFUSED),
+)
+
+_SINFO = (
+    _sinfo("all", "a", NOTHING, "all", environment=("SINFO_ALL",), effect=ACCEPTED),
+    _sinfo("clusters", "M", VALUE, "clusters", environment=("SLURM_CLUSTERS",), effect=REFUSED),
+    _sinfo("dead", "d", NOTHING, "dead"),
+    _sinfo("exact", "e", NOTHING, "exact", effect=ACCEPTED),
+    _sinfo(
+        "federation", "", NOTHING, "federation", environment=("SINFO_FEDERATION",), effect=ACCEPTED
+    ),
+    _sinfo("future", "F", NOTHING, "future", environment=("SCONTROL_FUTURE",), effect=ACCEPTED),
+    _sinfo("format", "o", VALUE, "format", environment=("SINFO_FORMAT",)),
+    _sinfo("Format", "O", VALUE, "long_format"),
+    _sinfo("help", "", NOTHING, "help"),
+    _sinfo("hide", "", NOTHING, "hide", effect=ACCEPTED),
+    _sinfo("iterate", "i", VALUE, "iterate", effect=REFUSED),
+    _sinfo("json", "", MAYBE, "json", environment=("SLURM_JSON",), effect=REFUSED),
+    _sinfo("list-reasons", "R", NOTHING, "list_reasons"),
+    _sinfo("local", "", NOTHING, "local", environment=("SINFO_LOCAL",), effect=ACCEPTED),
+    _sinfo("long", "l", NOTHING, "long"),
+    _sinfo("noconvert", "", NOTHING, "noconvert", effect=ACCEPTED),
+    _sinfo("Node", "N", NOTHING, "by_node"),
+    _sinfo("nodes", "n", VALUE, "nodes"),
+    _sinfo("noheader", "h", NOTHING, "noheader"),
+    _sinfo("partition", "p", VALUE, "partitions", environment=("SINFO_PARTITION",)),
+    _sinfo("reservation", "T", NOTHING, "reservation", effect=REFUSED),
+    _sinfo("responding", "r", NOTHING, "responding"),
+    _sinfo("sort", "S", VALUE, "sort", environment=("SINFO_SORT",)),
+    _sinfo("states", "t", VALUE, "states"),
+    _sinfo("summarize", "s", NOTHING, "summarize"),
+    _sinfo("usage", "", NOTHING, "usage"),
+    _sinfo("verbose", "v", NOTHING, "verbose", effect=ACCEPTED),
+    _sinfo("version", "V", NOTHING, "version"),
+    _sinfo("yaml", "", MAYBE, "yaml", environment=("SLURM_YAML",), effect=REFUSED),
+)
+
+OPTIONS: dict[str, tuple[Option, ...]] = {
+    "sbatch": _SBATCH,
+    "scancel": _SCANCEL,
+    "scontrol": _SCONTROL,
+    "sinfo": _SINFO,
+    "squeue": _SQUEUE,
+}
+"""By command, each in the order of its manual page."""

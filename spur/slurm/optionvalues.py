@@ -1,0 +1,377 @@
+"""Values of options: each function reads the text behind one option, or says what is wrong.
+
+`BadOption` carries Slurm's sentence without the program's name, and the exit status.
+
+Source: sbatch(1); transcripts of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+from spur.slurm.sizes import COUNT_MAX, parse_count, parse_memory
+from spur.slurm.timespec import parse_time_limit
+from spur.values.arrays import ArrayAsk, parse_array
+from spur.values.hostlist import parse_hostlist
+from spur.values.ids import PartitionName
+from spur.values.jobspec import Sharing
+from spur.values.tres import GresAsk, Per
+
+__all__ = [
+    "MEMORY_ALL_MIB",
+    "NICE_DEFAULT",
+    "NICE_MAX",
+    "SIGNALS",
+    "BadOption",
+    "array",
+    "distribution",
+    "exclusive",
+    "gpus",
+    "gres",
+    "gres_flags",
+    "hint",
+    "hosts",
+    "mail_types",
+    "memory",
+    "nice",
+    "nodes",
+    "number_text",
+    "open_mode",
+    "oversubscribe",
+    "partitions",
+    "positive",
+    "priority",
+    "requeue",
+    "signal",
+    "size_text",
+    "switches",
+    "text",
+    "time_limit",
+    "time_text",
+    "yes_or_no",
+]
+
+SYNTAX_STATUS = 255
+"""How sbatch exits for a value that is none: it returns -1."""
+
+NICE_DEFAULT = 100
+"""What --nice alone adds."""
+
+NICE_MAX = 2_147_483_645
+
+MEMORY_ALL_MIB = -1
+"""All the memory that a node has."""
+
+ARRAY_INDEX_MAX = 4_000_001
+"""The highest task index that any site may allow; the controller has its own limit."""
+
+
+class BadOption(Exception):
+    """A value that is none: Slurm's sentence, and the exit status."""
+
+    def __init__(self, sentence: str, status: int = SYNTAX_STATUS) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.status = status
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (BadOption, (self.sentence, self.status))
+
+
+def _invalid(option: str) -> BadOption:
+    return BadOption(f"Invalid --{option} specification")
+
+
+def text(value: str, option: str) -> str:
+    """Return the text as it is."""
+    return value
+
+
+def positive(value: str, option: str) -> int:
+    """Return a number from 1 on."""
+    if not (value.isascii() and value.isdigit()) or not 1 <= int(value[:12]) <= COUNT_MAX:
+        raise BadOption(f'Invalid numeric value "{value}" for --{option}.', 1)
+    return int(value)
+
+
+def time_limit(value: str, option: str) -> int:
+    """Return seconds."""
+    try:
+        return parse_time_limit(value)
+    except ValueError as error:
+        raise _invalid(option) from error
+
+
+def memory(value: str, option: str) -> int:
+    """Return MiB; 0 means all that a node has."""
+    try:
+        return parse_memory(value) or MEMORY_ALL_MIB
+    except ValueError as error:
+        raise _invalid(option) from error
+
+
+def nodes(value: str, option: str) -> tuple[int, int]:
+    """Return the fewest and the most nodes: 4 is 4-4."""
+    fewest_text, dash, most_text = value.partition("-")
+    try:
+        fewest = parse_count(fewest_text)
+        most = parse_count(most_text) if dash else fewest
+    except ValueError as error:
+        raise BadOption(f'"{value}" is not a valid node count') from error
+    if fewest < 1 or most < 1:
+        raise BadOption(f'"{value}" is not a valid node count')
+    if most < fewest:
+        raise BadOption(f"invalid number of nodes (-N {fewest}-{most})", 1)
+    return fewest, most
+
+
+def partitions(value: str, option: str) -> tuple[PartitionName, ...]:
+    """Return names parted by commas, each once."""
+    return tuple(dict.fromkeys(PartitionName(name) for name in value.split(",") if name))
+
+
+def nice(value: str, option: str) -> int:
+    """Return what is taken off the priority; an empty value is the default, words are 0."""
+    if not value:
+        return NICE_DEFAULT
+    sign, digits = (-1, value[1:]) if value.startswith("-") else (1, value.removeprefix("+"))
+    digits = digits[: len(digits) - len(digits.lstrip("0123456789"))]
+    amount = sign * int(digits[:18] or 0)
+    if abs(amount) > NICE_MAX:
+        raise BadOption(f"Invalid --nice value, out of range (+/- {NICE_MAX})")
+    return amount
+
+
+def array(value: str, option: str) -> ArrayAsk | None:
+    """Return the tasks; None for an empty text, which asks for no array."""
+    if not value:
+        return None
+    try:
+        return parse_array(value, index_max=ARRAY_INDEX_MAX)
+    except ValueError as error:
+        sentence = "Batch job submission failed: Invalid job array specification"
+        raise BadOption(sentence, 1) from error
+
+
+def hosts(value: str, option: str) -> str:
+    """Return the host list, checked."""
+    try:
+        parse_hostlist(value)
+    except ValueError as error:
+        raise _invalid(option) from error
+    return value
+
+
+def exclusive(value: str, option: str) -> Sharing:
+    """Return with whom the job shares its nodes."""
+    if value in ("", "exclusive"):
+        return Sharing.EXCLUSIVE
+    if value == "user":
+        return Sharing.USER
+    raise _invalid(option)
+
+
+def oversubscribe(value: str, option: str) -> Sharing:
+    """Return that the job shares its nodes with any other that does."""
+    return Sharing.OVERSUBSCRIBE
+
+
+def requeue(value: str, option: str) -> bool:
+    """Return whether a lost node puts the job back into the queue."""
+    return option == "requeue"
+
+
+def priority(value: str, option: str) -> int:
+    """Return a fixed rank, which takes an operator."""
+    if not (value.isascii() and value.isdigit()) or int(value[:12]) > COUNT_MAX:
+        raise _invalid(option)
+    return int(value)
+
+
+def gres(value: str, option: str) -> tuple[GresAsk, ...]:
+    """Return what is asked of each node: gpu, gpu:2, gpu:mi300x:2, parted by commas."""
+    if value.lower() == "none":
+        return ()
+    return tuple(
+        ask for part in value.split(",") if part for ask in _gres(part.removeprefix("gres:"))
+    )
+
+
+def _gres(part: str) -> tuple[GresAsk, ...]:
+    """Return one ask; none when its count is 0."""
+    name, kind, count = _named(part)
+    if name != "gpu":
+        raise BadOption("Invalid generic resource (gres) specification", 1)
+    return (GresAsk(name, kind, count, Per.NODE),) if count else ()
+
+
+def _named(part: str) -> tuple[str, str, int]:
+    """Cut name[:kind][:count]."""
+    words = part.replace("=", ":").split(":")
+    try:
+        count = parse_count(words[-1]) if len(words) > 1 else 1
+    except ValueError:
+        if len(words) > 2:
+            sentence = "Invalid generic resource (gres) specification"
+            raise BadOption(sentence, 1) from None
+        return words[0], words[1], 1
+    if len(words) > 3:
+        raise BadOption("Invalid generic resource (gres) specification", 1)
+    return words[0], words[1] if len(words) == 3 else "", count
+
+
+_PER = {
+    "gpus": Per.JOB,
+    "gpus-per-node": Per.NODE,
+    "gpus-per-socket": Per.SOCKET,
+    "gpus-per-task": Per.TASK,
+}
+
+
+def gpus(value: str, option: str) -> tuple[GresAsk, ...]:
+    """Return what --gpus and its kin ask: 2, mi300x, mi300x:2, parted by commas."""
+    asks: list[GresAsk] = []
+    for part in value.split(","):
+        if part:
+            _, kind, count = _named(f"gpu:{part}")
+            asks += [GresAsk("gpu", kind, count, _PER[option])] if count else []
+    return tuple(asks)
+
+
+# -- values that are kept as text, once they are known to be good
+
+
+def number_text(value: str, option: str) -> str:
+    """Return a number from 1 on, as it was typed."""
+    positive(value, option)
+    return value
+
+
+def time_text(value: str, option: str) -> str:
+    """Return a length of time, as it was typed."""
+    time_limit(value, option)
+    return value
+
+
+def size_text(value: str, option: str) -> str:
+    """Return a size of memory or of a disk, as it was typed."""
+    memory(value, option)
+    return value
+
+
+def switches(value: str, option: str) -> str:
+    """Return COUNT[@TIME], as it was typed."""
+    count, at, wait = value.partition("@")
+    positive(count, option)
+    if at:
+        time_limit(wait, option)
+    return value
+
+
+def yes_or_no(value: str, option: str) -> str:
+    """Return yes or no."""
+    if value.lower() not in ("yes", "no"):
+        raise _invalid(option)
+    return value
+
+
+def open_mode(value: str, option: str) -> str:
+    """Return how output files are opened: append or truncate, or the first letter."""
+    if value.lower() not in ("a", "append", "t", "truncate"):
+        raise _invalid(option)
+    return value
+
+
+_MAIL_TYPES = frozenset(
+    (
+        "NONE",
+        "BEGIN",
+        "END",
+        "FAIL",
+        "REQUEUE",
+        "ALL",
+        "INVALID_DEPEND",
+        "STAGE_OUT",
+        "TIME_LIMIT",
+        "TIME_LIMIT_90",
+        "TIME_LIMIT_80",
+        "TIME_LIMIT_50",
+        "ARRAY_TASKS",
+    )
+)
+
+
+def mail_types(value: str, option: str) -> str:
+    """Return the events that a mail is asked for."""
+    if not _MAIL_TYPES.issuperset(value.upper().split(",")):
+        raise _invalid(option)
+    return value
+
+
+def gres_flags(value: str, option: str) -> str:
+    """Return how GPUs and cores are matched."""
+    known = (
+        "disable-binding",
+        "enforce-binding",
+        "one-task-per-sharing",
+        "multiple-tasks-per-sharing",
+    )
+    if not set(value.lower().split(",")) <= {*known, "allow-task-sharing"}:
+        raise _invalid(option)
+    return value
+
+
+def hint(value: str, option: str) -> str:
+    """Return what the job says of its way to compute."""
+    if value not in ("compute_bound", "memory_bound", "multithread", "nomultithread"):
+        raise BadOption(f'unrecognized --hint argument "{value}", see --hint=help', 1)
+    return value
+
+
+def distribution(value: str, option: str) -> str:
+    """Return how tasks are dealt out: method[:method[:method]][,Pack|NoPack]."""
+    methods, comma, packing = value.partition(",")
+    first, *others = methods.split(":")
+    good = first in ("*", "block", "cyclic", "arbitrary") or (
+        first.startswith("plane=") and first[6:].isdigit()
+    )
+    rest_good = len(others) <= 2 and all(
+        word in ("*", "block", "cyclic", "fcyclic") for word in others
+    )
+    if not (good and rest_good) or (comma and packing.lower() not in ("pack", "nopack")):
+        raise _invalid(option)
+    return value
+
+
+SIGNALS = {
+    "HUP": 1,
+    "INT": 2,
+    "QUIT": 3,
+    "ABRT": 6,
+    "KILL": 9,
+    "ALRM": 14,
+    "TERM": 15,
+    "USR1": 10,
+    "USR2": 12,
+    "URG": 23,
+    "CONT": 18,
+    "STOP": 19,
+    "TSTP": 20,
+    "TTIN": 21,
+    "TTOU": 22,
+    "XCPU": 24,
+    "PIPE": 13,
+}
+"""Signals that have names on command lines, with Linux's numbers."""
+
+SIGNAL_AHEAD_S_MAX = 65_535
+
+
+def signal(value: str, option: str) -> str:
+    """Return [R|B|RB:]SIGNAL[@SECONDS], as it was typed."""
+    flags, colon, rest = value.rpartition(":")
+    name, at, ahead = rest.partition("@")
+    name = name.upper().removeprefix("SIG")
+    known = name in SIGNALS or (name.isascii() and name.isdigit() and 1 <= int(name[:4]) <= 64)
+    soon = not at or (ahead.isascii() and ahead.isdigit() and int(ahead[:9]) <= SIGNAL_AHEAD_S_MAX)
+    if not known or not soon or (colon and (not flags or set(flags.upper()) - {"R", "B"})):
+        raise _invalid(option)
+    return value

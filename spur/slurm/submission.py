@@ -1,0 +1,202 @@
+"""A submission: from the options of sbatch in three layers to what a controller is asked.
+
+    directives of the script  <  environment  <  command line
+
+Later layers replace single options of earlier ones. Options about memory exclude each other; those
+of the environment then give way.
+
+Source: sbatch(1); transcripts of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from spur.slurm.layers import Layer
+from spur.slurm.timespec import Calendar, MomentError, parse_moment
+from spur.slurm.wording import SlurmError, error_line
+from spur.values.arrays import ArrayAsk
+from spur.values.hostlist import parse_hostlist
+from spur.values.ids import PartitionName
+from spur.values.jobspec import JobSpec, JobText, ResourceAsk, Sharing
+from spur.values.tres import GresAsk, Per
+
+__all__ = ["Settings", "Submission", "merge", "submission_of"]
+
+_MEMORY = {
+    "memory_per_node": Per.NODE,
+    "memory_per_cpu": Per.CPU,
+    "memory_per_gpu": Per.GPU,
+}
+
+_GRES = ("gres", "gpus", "gpus_per_node", "gpus_per_socket", "gpus_per_task")
+
+
+class Settings(NamedTuple):
+    """Layers merged."""
+
+    values: dict[str, Any]  # as in `Layer`
+    accepted: dict[str, str]
+
+
+class Submission(NamedTuple):
+    """What the options come to."""
+
+    spec: JobSpec
+    array: ArrayAsk | None
+    hold: bool
+    priority: int | None
+    text: JobText
+    warnings: tuple[str, ...]
+
+
+def merge(script: Layer, environment: Layer, line: Layer, program: str) -> Settings:
+    """Lay the layers over each other. Raises: SlurmError for options that exclude each other."""
+    weak = dict(environment.values)
+    if any(field in layer.values for layer in (script, line) for field in _MEMORY):
+        for field in _MEMORY:
+            weak.pop(field, None)
+    values = {**script.values, **weak, **line.values}
+    if sum(field in values for field in _MEMORY) > 1:
+        raise SlurmError(
+            f"{program}: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."
+        )
+    return Settings(values, {**script.accepted, **environment.accepted, **line.accepted})
+
+
+def submission_of(
+    settings: Settings,
+    *,
+    program: str,
+    default_name: str,
+    argv: tuple[bytes, ...],
+    working_directory: bytes,
+    calendar: Calendar,
+    batch: bool = True,
+) -> Submission:
+    """Return what is asked of the controller.
+
+    `working_directory` is where the command runs; --chdir is looked for below it.
+
+    Raises: SlurmError for values that contradict each other.
+    """
+    values = settings.values
+    warnings: list[str] = []
+    ask = _ask(values, program, warnings)
+    array: ArrayAsk | None = values.get("array")
+    spec = JobSpec(
+        name=_plain(values.get("name", default_name)),
+        partitions=tuple(PartitionName(_plain(name)) for name in values.get("partitions", ())),
+        account=_plain(values.get("account", "")),
+        qos=_plain(values.get("qos", "")),
+        ask=ask,
+        time_limit_s=values.get("time_limit_s"),
+        begin_ns=_begin_ns(values.get("begin"), program, calendar),
+        nice=values.get("nice", 0),
+        requeue=values.get("requeue", True),
+        batch=batch,
+    )
+    text = JobText(
+        working_directory=_below(working_directory, _bytes(values.get("directory", ""))),
+        argv=argv,
+        stdin_path=_bytes(values.get("stdin", "")),
+        stdout_path=_bytes(values.get("stdout", "")),
+        stderr_path=_bytes(values.get("stderr", "")),
+        comment=_bytes(values.get("comment", "")),
+        options=tuple((name, _bytes(value)) for name, value in settings.accepted.items()),
+    )
+    return Submission(
+        spec, array, values.get("hold", False), values.get("priority"), text, tuple(warnings)
+    )
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _plain(text: str) -> str:
+    """Return the text with what is no UTF-8 replaced: these texts go into the log."""
+    return _bytes(text).decode("utf-8", "replace")
+
+
+def _below(directory: bytes, path: bytes) -> bytes:
+    """Return the path, from the directory on unless it is absolute."""
+    if not path:
+        return directory
+    return path if path.startswith(b"/") else directory.rstrip(b"/") + b"/" + path
+
+
+def _begin_ns(text: str | None, program: str, calendar: Calendar) -> int:
+    if text is None:
+        return 0
+    try:
+        return max(parse_moment(text, calendar), 0) * 1_000_000_000
+    except MomentError as error:
+        line = error_line(program, "Invalid --begin specification")
+        raise SlurmError(str(error), line, status=255) from error
+
+
+def _ask(values: Mapping[str, Any], program: str, warnings: list[str]) -> ResourceAsk:
+    per = next((_MEMORY[field] for field in _MEMORY if field in values), Per.NODE)
+    memory_mib = next((values[field] for field in _MEMORY if field in values), 0)
+    gres = _gres(values, program)
+    if per is Per.GPU and not any(ask.name == "gpu" for ask in gres):
+        raise SlurmError(
+            error_line(
+                program,
+                f"Requested mem_per_tres=gres:gpu:{memory_mib} but did not request any GPU.",
+            ),
+            error_line(program, "Invalid generic resource (gres) specification"),
+        )
+    nodes_min, nodes_max, tasks = _counts(values, program, warnings)
+    return ResourceAsk(
+        nodes_min=nodes_min,
+        nodes_max=nodes_max,
+        tasks=tasks,
+        tasks_per_node=values.get("tasks_per_node", 0),
+        cpus_per_task=values.get("cpus_per_task", 1),
+        memory_mib=memory_mib,
+        memory_per=per,
+        gres=gres,
+        features=_plain(values.get("features", "")),
+        nodes_required=values.get("nodes_required", ""),
+        nodes_excluded=values.get("nodes_excluded", ""),
+        sharing=values.get("sharing", Sharing.PARTITION),
+        licenses=_plain(values.get("licenses", "")),
+        reservation=_plain(values.get("reservation", "")),
+    )
+
+
+def _counts(values: Mapping[str, Any], program: str, warnings: list[str]) -> tuple[int, int, int]:
+    """Return the fewest and the most nodes, and the tasks."""
+    nodes_min, nodes_max = values.get("nodes", (1, 0))
+    required = len(parse_hostlist(values.get("nodes_required", "")))
+    if required > nodes_min:
+        if nodes_max and required > nodes_max:
+            raise SlurmError(
+                error_line(program, f"invalid number of nodes (-N {required}-{nodes_max})")
+            )
+        nodes_min = required
+    tasks = values.get("tasks")
+    if tasks is None:
+        return nodes_min, nodes_max, nodes_min * values.get("tasks_per_node", 1)
+    if tasks < nodes_min:
+        warnings.append(
+            f"{program}: Warning: can't run {tasks} processes on {nodes_min} nodes, "
+            f"setting nnodes to {tasks}"
+        )
+        nodes_min = tasks
+        nodes_max = min(nodes_max, tasks)
+    return nodes_min, nodes_max, tasks
+
+
+def _gres(values: Mapping[str, Any], program: str) -> tuple[GresAsk, ...]:
+    """Return all that is asked of generic resources."""
+    asks: tuple[GresAsk, ...] = sum((values.get(field, ()) for field in _GRES), ())
+    kinds = {bool(ask.kind) for ask in asks if ask.name == "gpu"}
+    if len(kinds) > 1:
+        raise SlurmError(
+            error_line(program, "Invalid GRES specification (with and without type identification)")
+        )
+    return asks

@@ -1,0 +1,80 @@
+"""Slurm's sentences and exit statuses, since scripts match them.
+
+A judged no has a code of ours (`spur.values.errors`); here is what Slurm says in its place, and
+the number by which some of its commands exit. A code without a sentence of Slurm's is told in our
+own words.
+
+Source: transcripts of Slurm 22.05; slurm_errno.h for the numbers.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from spur.values.errors import Rejection
+
+__all__ = [
+    "NO_CONTROLLER",
+    "VERSION",
+    "SlurmError",
+    "Wording",
+    "error_line",
+    "error_number",
+    "sentence_of",
+]
+
+VERSION = "slurm 25.11.0"
+"""The words that -V begins with: the release whose manual pages the options follow."""
+
+NO_CONTROLLER = "Unable to contact slurm controller (connect failure)"
+
+
+class SlurmError(Exception):
+    """What a command says as it gives up: whole lines for stderr, and the exit status."""
+
+    def __init__(self, *lines: str, status: int = 1) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+        self.status = status
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (SlurmError, self.lines, {"status": self.status})
+
+
+class Wording(NamedTuple):
+    """Slurm's words for one of our codes."""
+
+    sentence: str
+    number: int
+    """Slurm's error number; scancel exits with its last eight bits."""
+
+
+_WORDINGS = {
+    "unknown-job": Wording("Invalid job id specified", 2017),
+    "unknown-node": Wording("Invalid node name specified", 2018),
+    "unknown-partition": Wording("Invalid partition name specified", 2000),
+    "partition-closed": Wording("Required partition not available (inactive or drain)", 2044),
+    "invalid-array": Wording("Invalid job array specification", 2069),
+    "not-permitted": Wording("Access/permission denied", 2002),
+    "job-ended": Wording("Job/step already completing or completed", 2021),
+    "job-pending": Wording("Job is pending execution", 2042),
+    "unreachable": Wording(NO_CONTROLLER, 1800),
+    "outcome-unknown": Wording("Socket timed out on send/recv operation", 5004),
+}
+
+
+def sentence_of(rejection: Rejection) -> str:
+    """Return what Slurm says for this no, or our own text when it has no words for it."""
+    wording = _WORDINGS.get(rejection.code)
+    return rejection.text if wording is None else wording.sentence
+
+
+def error_number(code: str) -> int:
+    """Return Slurm's number for a code of ours; 1 when it has none."""
+    wording = _WORDINGS.get(code)
+    return 1 if wording is None else wording.number
+
+
+def error_line(program: str, text: str) -> str:
+    """Return the line in which a command says what went wrong."""
+    return f"{program}: error: {text}"

@@ -1,0 +1,286 @@
+"""Slurm's commands as processes, on a real controller: what people's scripts call and read."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from spur.testing.controllers import Controllers
+from spur.values.config import ConfigFile
+from spur.values.configfile import CONFIG_FILE
+from spur.wire.cluster import Configured, Reconfigure
+from spur_cli.main import main
+
+CONFIG = """\
+[cluster]
+name = "demo"
+
+[[nodes]]
+names = "n[1-4]"
+cpus = 4
+memory_mib = 8000
+
+[[nodes]]
+names = "g[1-2]"
+cpus = 16
+memory_mib = 64000
+gpus = "mi300x:8"
+
+[[partitions]]
+name = "debug"
+nodes = "n[1-4]"
+default = true
+default_time_s = 600
+max_time_s = 1800
+
+[[partitions]]
+name = "gpu"
+nodes = "g[1-2]"
+default_time_s = 3600
+
+[[partitions]]
+name = "drainp"
+nodes = "n1"
+state = "DRAIN"
+"""
+
+HEADER = "             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n"
+
+
+class Shell:
+    """A person's shell: a working directory, and the commands on PATH."""
+
+    def __init__(self, directory: Path, socket: Path, bin_directory: Path) -> None:
+        self.directory = directory
+        self.environment = {
+            "PATH": f"{bin_directory}:/usr/bin:/bin",
+            "HOME": str(directory),
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+            "SPUR_SOCKET": str(socket),
+        }
+
+    def run(
+        self, *argv: str, stdin: str = "", **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            argv,
+            cwd=self.directory,
+            env={**self.environment, **environment},
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+
+    def submit(self, *argv: str, stdin: str = "", **environment: str) -> str:
+        """Submit and return the job's number."""
+        done = self.run("sbatch", *argv, stdin=stdin, **environment)
+        match = re.fullmatch(r"Submitted batch job (\d+)\n", done.stdout)
+        assert match, done.stderr
+        assert done.returncode == 0
+        return match[1]
+
+    def queue(self, job_id: str, form: str) -> str:
+        """Return what squeue shows of one job."""
+        done = self.run("squeue", "-h", "-j", job_id, "-o", form)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.rstrip("\n")
+
+    def script(self, text: str, name: str = "job.sh") -> str:
+        (self.directory / name).write_text(text)
+        return name
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Path]]:
+    """One controller that is configured, and a directory with Slurm's names."""
+    directory = tmp_path_factory.mktemp("cluster")
+    controllers = Controllers.create(directory, 1, first_port=24510)
+    controllers.start()
+
+    async def configure() -> object:
+        async with controllers.client() as client:
+            return await client.ask(Reconfigure((ConfigFile(CONFIG_FILE, CONFIG),)), Configured)
+
+    try:
+        assert isinstance(asyncio.run(configure()), Configured)
+        assert main(["spur", "link", str(directory / "bin")]) == 0
+        yield Path(controllers.members[0].socket.removeprefix("unix:")), directory / "bin"
+    finally:
+        controllers.stop()
+
+
+@pytest.fixture
+def shell(cluster: tuple[Path, Path], tmp_path: Path) -> Shell:
+    return Shell(tmp_path, *cluster)
+
+
+def test_wrapped_command_is_submitted_and_shown(shell: Shell) -> None:
+    """Someone submits a command and looks for it."""
+    job_id = shell.submit("-n1", "--wrap=hostname")
+    user = shell.queue(job_id, "%u")
+    shown = shell.run("squeue", "-j", job_id).stdout
+    assert shown == (
+        f"{HEADER}{job_id:>18}     debug     wrap {user:>8} PD       0:00      1 (None)\n"
+    )
+    assert shell.run("squeue", "--me", "-h", "-o", "%i", "-S", "-i").stdout.split()[0] == job_id
+
+
+def test_directives_environment_and_line_are_layered(shell: Shell) -> None:
+    """A script says ten minutes, the environment twenty, the line three CPUs for a task."""
+    script = shell.script("#!/bin/bash\n#SBATCH -t 10 -c 2 # two\n#SBATCH -J 'my job'\ntrue\n")
+    job_id = shell.submit("-c", "3", script, "--mem=1G", SBATCH_TIMELIMIT="20")
+    assert shell.queue(job_id, "%l|%C|%j|%m") == "20:00|3|my job|0"
+
+
+def test_script_from_a_pipe_is_named_sbatch(shell: Shell) -> None:
+    """Someone pipes a here-document."""
+    job_id = shell.submit(stdin="#!/bin/bash\n#SBATCH -t 1\necho\n")
+    assert shell.queue(job_id, "%j %l") == "sbatch 1:00"
+
+
+def test_array_is_one_line_until_it_is_spread(shell: Shell) -> None:
+    """Someone submits a throttled array in held state."""
+    job_id = shell.submit("-H", "-a", "1-10:3%2", "--wrap=true")
+    assert shell.queue(job_id, "%i|%K|%r|%Q") == (f"{job_id}_[1,4,7,10%2]|1,4,7,10%2|JobHeldUser|0")
+    spread = shell.run("squeue", "-h", "-r", "-j", job_id, "-o", "%i").stdout.split()
+    assert spread == [f"{job_id}_{task}" for task in (1, 4, 7, 10)]
+    one = shell.run("squeue", "-h", "-r", "-j", f"{job_id}_4", "-o", "%i").stdout.split()
+    assert one == [f"{job_id}_4"]
+
+
+def test_gpus_and_a_deferred_start_are_shown(shell: Shell) -> None:
+    """Someone asks for two GPUs of a kind, an hour from now."""
+    job_id = shell.submit("-p", "gpu", "--gres=gpu:mi300x:2", "-b", "now+1hour", "--wrap=true")
+    shown = shell.queue(job_id, "%b|%r|%P|%l|%S")
+    assert shown.startswith("gres:gpu:mi300x:2|BeginTime|gpu|1:00:00|20")
+
+
+def test_one_unknown_job_is_an_error_and_several_are_not(shell: Shell) -> None:
+    """A workflow tool polls for jobs that are long gone."""
+    job_id = shell.submit("--wrap=true")
+    one = shell.run("squeue", "-h", "-j", "999999")
+    assert (one.returncode, one.stdout) == (1, "")
+    assert one.stderr == "slurm_load_jobs error: Invalid job id specified\n"
+    two = shell.run("squeue", "-h", "-o", "%i %T", "-j", f"{job_id},999999")
+    assert (two.returncode, two.stdout, two.stderr) == (0, f"{job_id} PENDING\n", "")
+
+
+def test_parsable_prints_the_number_alone(shell: Shell) -> None:
+    """A script keeps the number in a variable."""
+    assert shell.run("sbatch", "--parsable", "--wrap=true").stdout.strip().isdigit()
+
+
+REFUSED = [
+    (["-p", "nosuch"], "invalid partition specified: nosuch", "Invalid partition name specified"),
+    (["-p", "drainp"], None, "Required partition not available (inactive or drain)"),
+    (["-a", "1-99999"], None, "Invalid job array specification"),
+]
+
+
+@pytest.mark.parametrize(("argv", "first", "last"), REFUSED)
+def test_refusal_is_told_in_slurms_words(
+    shell: Shell, argv: list[str], first: str | None, last: str
+) -> None:
+    """Someone asks for what this cluster does not have."""
+    done = shell.run("sbatch", *argv, "--wrap=true")
+    lines = [f"sbatch: error: {first}"] if first else []
+    lines.append(f"sbatch: error: Batch job submission failed: {last}")
+    assert (done.returncode, done.stdout, done.stderr.splitlines()) == (1, "", lines)
+
+
+BAD_SCRIPTS = [
+    ("", "sbatch: error: Batch script is empty!", 1),
+    ("true\n", "sbatch: error: This does not look like a batch script.  The first", 1),
+    ("#!/bin/sh\r\n", "sbatch: error: Batch script contains DOS line breaks (\\r\\n)", 1),
+    ("#!/bin/sh\n#SBATCH -t abc\n", "sbatch: error: Invalid --time specification", 255),
+    ("#!/bin/sh\n#SBATCH --gpu-count=2\n", "sbatch: unrecognized option '--gpu-count=2'", 255),
+    ("#!/bin/sh\n#SBATCH x\n", "sbatch: error: Invalid directive found in batch script: x", 255),
+]
+
+
+@pytest.mark.parametrize(("text", "sentence", "status"), BAD_SCRIPTS)
+def test_bad_script_is_refused_before_anything_is_asked(
+    shell: Shell, text: str, sentence: str, status: int
+) -> None:
+    """Someone hands in a script that is none, or has a directive that is none."""
+    script = shell.directory / "job.sh"
+    script.write_bytes(text.encode())
+    done = shell.run("sbatch", "job.sh", SPUR_SOCKET="/nowhere/at/all")
+    assert (done.returncode, done.stdout) == (status, "")
+    assert done.stderr.splitlines()[0] == sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("nosuch.sh", "Unable to open file nosuch.sh"),
+        ("-", "Unable to open file -"),
+        ("./folder", "Batch script is empty!"),
+    ],
+)
+def test_script_that_cannot_be_read_is_said(shell: Shell, name: str, sentence: str) -> None:
+    """Someone mistypes the name of their script."""
+    (shell.directory / "folder").mkdir()
+    done = shell.run("sbatch", name)
+    assert (done.returncode, done.stderr) == (1, f"sbatch: error: {sentence}\n")
+
+
+def test_no_controller_is_said_in_slurms_words(shell: Shell) -> None:
+    """The controllers are down."""
+    squeue = shell.run("squeue", SPUR_SOCKET="/nowhere/at/all")
+    words = "Unable to contact slurm controller (connect failure)"
+    assert squeue.returncode == 1
+    assert squeue.stderr.startswith(f"slurm_load_jobs error: {words}\nhint: no controller took")
+    sbatch = shell.run("sbatch", "--wrap=true", SPUR_SOCKET="/nowhere/at/all")
+    assert (sbatch.returncode, sbatch.stdout) == (1, "")
+    assert sbatch.stderr.startswith(f"sbatch: error: Batch job submission failed: {words}\n")
+
+
+@pytest.mark.parametrize(
+    ("argv", "status", "sentence"),
+    [
+        (["extra", "args"], 1, "squeue: error: Unrecognized option: extra"),
+        (["-S", "q"], 1, "squeue: error: Invalid sort specification: q"),
+        (["-j", "abc"], 1, "squeue: error: Invalid job id: abc"),
+        (["-w", "nosuch"], 1, "squeue: error: Invalid node name nosuch"),
+        (["-u", "no such user"], 1, "squeue: error: Invalid user: no such user"),
+        (["-t", "XX"], 1, "squeue: error: Invalid job state specified: XX"),
+        (["-o"], 1, "squeue: option requires an argument -- 'o'"),
+        (["-O", "nosuch,jobid:5"], 0, "squeue: error: Invalid job format specification: nosuch"),
+        (["--json"], 1, "squeue: error: --json is not honoured yet; nothing was done"),
+    ],
+)
+def test_squeue_says_what_it_does_not_take(
+    shell: Shell, argv: list[str], status: int, sentence: str
+) -> None:
+    """Someone mistypes what they want to see."""
+    done = shell.run("squeue", *argv)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (status, sentence)
+
+
+def test_filters_narrow_the_queue(shell: Shell) -> None:
+    """Someone looks for some of their jobs."""
+    names = {name: shell.submit("-H", "-J", name, "-A", "astro", "--wrap=true") for name in "xy"}
+    other = shell.submit("-J", "z", "-q", "high", "-p", "gpu", "--wrap=true")
+
+    def ids(*argv: str, **environment: str) -> set[str]:
+        done = shell.run("squeue", "-h", "-o", "%i", *argv, **environment)
+        assert done.returncode == 0, done.stderr
+        return set(done.stdout.split())
+
+    assert ids("-n", "x,z", "-A", "astro") == {names["x"]}
+    assert ids("-A", "astro") == set(names.values())
+    assert ids("-q", "high") == {other}
+    assert ids("--name=z", SQUEUE_PARTITION="gpu") == {other}
+    assert ids("-u", str(os.getuid()), "-t", "RUNNING") == set()
+    assert ids("-t", "all", "-n", "y") == {names["y"]}
+    assert ids("-t", "") == set()
