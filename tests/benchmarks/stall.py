@@ -1,8 +1,8 @@
 """The longest stall of the leader's loop, with a long queue and much going on.
 
-    ops/bench stall [--pending 100000] [--seconds 60] [--rate 500]
+    ops/bench stall [--controllers 3] [--pending 100000] [--seconds 60] [--rate 500]
 
-On three controllers with the queue filled: for a minute, `--rate` submissions a second arrive, ten
+On these controllers with the queue filled: for a minute, `--rate` submissions a second arrive, ten
 thousand rows are read every second, and a snapshot is written. Each controller notes how late its
 ticks come; the figure is the longest of the leader's. The term tells whether there was an election.
 """
@@ -78,7 +78,7 @@ async def read_steadily(client: Client, until: float, took_s: list[float]) -> No
 async def measure(directory: Path, options: argparse.Namespace) -> dict[str, float]:
     """Return the figures of one run."""
     settings = f"snapshot_entries = {options.snapshot_entries}\n"
-    async with running_cluster(directory, 3, settings=settings) as controllers:
+    async with running_cluster(directory, options.controllers, settings=settings) as controllers:
         clients = [controllers.client() for _ in range(4)]
         await fill(clients, options.pending)
         local = controllers.local(await controllers.leader())
@@ -117,6 +117,7 @@ def resident_mib(controllers: Controllers) -> float:
 def main() -> None:
     """Measure and print the figures."""
     parser = argparse.ArgumentParser(description="stalls of the leader's loop")
+    parser.add_argument("--controllers", type=int, default=3)
     parser.add_argument("--pending", type=int, default=100_000)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rate", type=float, default=500.0)
@@ -129,7 +130,7 @@ def main() -> None:
     figures = [
         Figure(
             name=name,
-            subject=f"{options.pending} pending, {options.rate:g}/s",
+            subject=f"{options.controllers} controllers, {options.pending} pending",
             unit=units.get(name, "ms"),
             values=(value,),
         )
