@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
+from typing import TYPE_CHECKING
 
 from spur_cli.output.result import Form
 from spur_cli.registry import Command
 
-__all__ = ["add_forms", "form_of", "parser_of"]
+if TYPE_CHECKING:
+    from spur.client.blocking import BlockingClient
+
+__all__ = ["add_forms", "add_socket", "client_of", "form_of", "parser_of"]
 
 
 def parser_of(command: Command) -> argparse.ArgumentParser:
@@ -24,6 +29,30 @@ def add_forms(parser: argparse.ArgumentParser) -> None:
     forms = parser.add_mutually_exclusive_group()
     forms.add_argument("--json", action="store_true", help="JSON, one object a line for a list")
     forms.add_argument("--parsable", action="store_true", help="fields parted by '|'")
+
+
+def add_socket(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names a controller."""
+    parser.add_argument(
+        "--socket",
+        default=os.environ.get("SPUR_SOCKET", ""),
+        help="the controller's Unix socket (default: $SPUR_SOCKET)",
+    )
+
+
+def client_of(options: argparse.Namespace, *, undone: str) -> BlockingClient:
+    """Return a client of the controller that `add_socket` named.
+
+    Raises: OperatorFault when none is; `undone` tells what did not happen.
+    """
+    from spur.client.blocking import BlockingClient
+    from spur.values.errors import OperatorFault
+
+    if not options.socket:
+        raise OperatorFault(
+            f"no controller is named; give --socket PATH or set SPUR_SOCKET; {undone}"
+        )
+    return BlockingClient([f"unix:{os.path.abspath(options.socket)}"])
 
 
 def form_of(options: argparse.Namespace) -> Form:

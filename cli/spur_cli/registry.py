@@ -70,6 +70,11 @@ COMMANDS: tuple[Command, ...] = (
         executes=_LOG_TOOL,
     ),
     Command(
+        words=("reconfigure",),
+        module="reconfigure",
+        summary="hand a slurm.conf or spur.toml to the cluster, and show what changes",
+    ),
+    Command(
         words=("sbatch",),
         module="sbatch",
         summary="submit a batch script",

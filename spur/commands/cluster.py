@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from spur.commands.decide import Context, Decision, command
 from spur.commands.permissions import Permission
 from spur.commands.placement import held_beyond
@@ -16,8 +18,10 @@ from spur.events.cluster import HostAdded as HostWasAdded
 from spur.events.declare import NEWEST_CLUSTER_VERSION
 from spur.projections.cluster import config_of
 from spur.projections.digest import digest_version, state_digest
-from spur.projections.nodeviews import cluster_info
+from spur.projections.nodeviews import cluster_info, config_info
 from spur.projections.state import State
+from spur.slurm.configfile import GRES_FILE, SLURM_FILE, TOPOLOGY_FILE, parse_slurm_config
+from spur.values.config import Config, ConfigFile
 from spur.values.configdiff import compare_configs
 from spur.values.configfile import CONFIG_FILE, ConfigErrors, parse_config
 from spur.values.errors import Rejection
@@ -32,6 +36,7 @@ from spur.wire.cluster import (
     RecordRestore,
     RemoveHost,
     ShowCluster,
+    ShowConfig,
     ShowReplica,
 )
 from spur.wire.declare import Done
@@ -45,8 +50,14 @@ __all__ = [
     "decide_record_restore",
     "decide_remove_host",
     "decide_show_cluster",
+    "decide_show_config",
     "decide_show_replica",
 ]
+
+_BESIDE = (CONFIG_FILE, GRES_FILE, TOPOLOGY_FILE)
+
+CONFIG_FILES_MAX = 200
+"""Files of one configuration, included ones too."""
 
 ERRORS_SHOWN_MAX = 20
 """Errors of a configuration that a refusal lists; more are counted."""
@@ -57,15 +68,11 @@ def decide_reconfigure(
     state: State, request: Reconfigure, context: Context
 ) -> Decision | Rejection:
     """Take the files when all of them are right; the event holds what they mean."""
-    names = [file.name for file in request.files]
-    if names != [CONFIG_FILE]:
-        return Rejection(
-            "bad-configuration",
-            f"the files handed in are {', '.join(names) or 'none'}; it takes one, {CONFIG_FILE}; "
-            "nothing was changed",
-        )
+    refused = _refuse_files([file.name for file in request.files])
+    if refused:
+        return Rejection("bad-configuration", f"{refused}; nothing was changed")
     try:
-        config = parse_config(request.files[0])
+        config = _parse(request.files)
     except ConfigErrors as errors:
         shown = errors.sentences[:ERRORS_SHOWN_MAX]
         more = len(errors.sentences) - len(shown)
@@ -74,10 +81,10 @@ def decide_reconfigure(
     before = config_of(state)
     changes = compare_configs(before, config)
     if not changes and before is not None and before.parser_version == config.parser_version:
-        return Decision((), Configured(0))
-    refused = held_beyond(state, config.nodes)
-    if refused is not None:
-        return refused
+        return Decision((), Configured(0, state.config[1].index))
+    beyond = held_beyond(state, config.nodes)
+    if beyond is not None:
+        return beyond
     event = ClusterConfigured(
         parser_version=config.parser_version,
         settings=config.settings,
@@ -88,7 +95,30 @@ def decide_reconfigure(
         parameters=config.parameters,
         changes=changes,
     )
-    return Decision((event,), Configured(len(changes)))
+    return Decision((event,), Configured(len(changes), context.index))
+
+
+def _refuse_files(names: Sequence[str]) -> str:
+    """Return why files of these names can't be a configuration; empty when they can."""
+    if len(names) > CONFIG_FILES_MAX:
+        return f"{len(names)} files are handed in; it takes at most {CONFIG_FILES_MAX}"
+    if len(set(names)) < len(names):
+        return "a file is handed in twice"
+    if not all(name and name.isprintable() for name in names):
+        return "a file has no name that can be shown"
+    if names == [CONFIG_FILE] or (names and names[0] not in _BESIDE):
+        return ""
+    return (
+        f"the files handed in are {', '.join(names) or 'none'}; it takes {CONFIG_FILE} alone, or "
+        f"{SLURM_FILE} first and then what belongs to it"
+    )
+
+
+def _parse(files: Sequence[ConfigFile]) -> Config:
+    """Return what the files say, in whichever words. Raises: ConfigErrors."""
+    if files[0].name == CONFIG_FILE:
+        return parse_config(files[0])
+    return parse_slurm_config(files)
 
 
 @command(Checkpoint, permission=Permission.CLUSTER)
@@ -181,6 +211,12 @@ def decide_show_replica(
             "invalid-value", "no controller was called that could say what it is", "call one"
         )
     return Decision((), context.replica)
+
+
+@command(ShowConfig, permission=Permission.USER, reads=True)
+def decide_show_config(state: State, request: ShowConfig, context: Context) -> Decision:
+    """Show the configuration that is in force."""
+    return Decision((), config_info(state))
 
 
 @command(ShowCluster, permission=Permission.USER, reads=True)

@@ -25,6 +25,7 @@ from spur.projections.tables import Row, replace_rows
 from spur.values.config import (
     ClusterSettings,
     Config,
+    ConfigChange,
     GrantedRole,
     RoleGrant,
     SlurmParameter,
@@ -74,6 +75,12 @@ class ConfigRow(Row, frozen=True):
     topology: tuple[TopologyUnit, ...]
     parameters: tuple[SlurmParameter, ...]
     configured_ns: int
+    index: int
+    """The entry that it came with."""
+    uid: int
+    """Who handed it in."""
+    changes: tuple[ConfigChange, ...]
+    """What was different from the configuration before."""
 
 
 class HostRow(Row, frozen=True):
@@ -145,6 +152,9 @@ def apply_cluster_configured(state: State, at: At, event: ClusterConfigured) -> 
         topology=event.topology,
         parameters=event.parameters,
         configured_ns=at.time_ns,
+        index=at.index,
+        uid=at.actor.uid,
+        changes=event.changes,
     )
     state.config.put(1, row)
     before_first = event.settings.first_job_id - 1

@@ -9,11 +9,11 @@ from spur.projections.nodes import NodeRow, node_row
 from spur.projections.state import State
 from spur.values.hostlist import parse_hostlist
 from spur.values.ids import NodeName
-from spur.wire.cluster import ClusterInfo, HostInfo
+from spur.wire.cluster import ClusterInfo, ConfigInfo, HostInfo
 from spur.wire.nodes import NodeInfo
 from spur.wire.partitions import PartitionInfo
 
-__all__ = ["cluster_info", "node_infos", "partition_infos"]
+__all__ = ["cluster_info", "config_info", "node_infos", "partition_infos"]
 
 
 def cluster_info(state: State) -> ClusterInfo:
@@ -33,6 +33,22 @@ def cluster_info(state: State) -> ClusterInfo:
             HostInfo(host_id, state.hosts[host_id].name, state.hosts[host_id].role)
             for host_id in state.hosts.sorted_keys()
         ),
+    )
+
+
+def config_info(state: State) -> ConfigInfo:
+    """Return the configuration in force, and what its last change was."""
+    row = state.config.get(1)
+    if row is None:
+        return ConfigInfo(0, 0, 0, (), None, (), ())
+    return ConfigInfo(
+        index=row.index,
+        configured_ns=row.configured_ns,
+        uid=row.uid,
+        changes=row.changes,
+        settings=row.settings,
+        topology=row.topology,
+        parameters=row.parameters,
     )
 
 

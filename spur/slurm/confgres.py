@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from spur.slurm.conflines import Line, Place
@@ -88,12 +89,16 @@ def pools_of(
                 fitting[0].place,
                 f"node {node} has {count.devices} of {what} in slurm.conf and {available} here",
             )
-        pools.extend(_pools(count, fitting))
+        pools.extend(_pools(count, tuple(fitting)))
     return tuple(pool for pool in pools if pool.count)
 
 
-def _pools(count: GresCount, lines: Sequence[GresLine]) -> list[GresPool]:
-    """Return a pool for each type, the devices that are too many left out."""
+@lru_cache(maxsize=64)
+def _pools(count: GresCount, lines: tuple[GresLine, ...]) -> tuple[GresPool, ...]:
+    """Return a pool for each type, the devices that are too many left out.
+
+    The newest are remembered: most nodes of a cluster are alike.
+    """
     kinds = [count.kind] if count.kind else list(dict.fromkeys(line.kind for line in lines)) or [""]
     pools, left = [], count.devices
     for kind in kinds:
@@ -111,4 +116,4 @@ def _pools(count: GresCount, lines: Sequence[GresLine]) -> list[GresPool]:
                 flags=tuple(sorted({flag for line in mine for flag in line.flags})),
             )
         )
-    return pools
+    return tuple(pools)

@@ -15,6 +15,7 @@ from spur.slurm.confreading import Reading, Row
 from spur.values.config import GresPool, NodeBlock, NodeStart
 from spur.values.configkeys import NODE_KEYS, cpu_shape, defaults_of, gpu_summary
 from spur.values.hostlist import expand_list, format_hostlist, parse_hostlist
+from spur.values.ids import is_name
 
 __all__ = ["PlacedBlock", "build_nodes"]
 
@@ -66,6 +67,8 @@ def build_nodes(
 
 def _names(reading: Reading, row: Row) -> tuple[str, ...]:
     """Return the nodes of a line in the order of a host list."""
+    if is_name(row.of):
+        return (row.of,)
     try:
         return parse_hostlist(format_hostlist(parse_hostlist(row.of)))
     except ValueError as error:
@@ -81,7 +84,7 @@ def _blocks(
     lines: Sequence[GresLine],
 ) -> list[PlacedBlock]:
     common = _common(reading, row)
-    written = parse_hostlist(row.of)
+    written = names if len(names) == 1 else parse_hostlist(row.of)
     hosts = _each(reading, row, "hosts", "NodeHostname", written, written)
     addresses = _each(reading, row, "addresses", "NodeAddr", written, written)
     ports = _each(reading, row, "port", "Port", written, ("",) * len(written))
@@ -106,7 +109,7 @@ def _blocks(
             continue
         block = NodeBlock(
             **common,
-            names=format_hostlist(members),
+            names=format_hostlist(members) if len(members) > 1 else members[0],
             agent=alike.agent,
             start=alike.start,
             reason=alike.reason,

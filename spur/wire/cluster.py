@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from spur.values.config import ClusterSettings, ConfigFile, RoleGrant
+from spur.values.config import (
+    ClusterSettings,
+    ConfigChange,
+    ConfigFile,
+    RoleGrant,
+    SlurmParameter,
+    TopologyUnit,
+)
 from spur.values.ids import HostId
 from spur.wire.declare import Answer, Request, answer, request
 
@@ -13,6 +20,7 @@ __all__ = [
     "AddHost",
     "Checkpoint",
     "ClusterInfo",
+    "ConfigInfo",
     "Configured",
     "HostAdded",
     "HostInfo",
@@ -22,6 +30,7 @@ __all__ = [
     "RemoveHost",
     "ReplicaInfo",
     "ShowCluster",
+    "ShowConfig",
     "ShowReplica",
     "Tick",
 ]
@@ -62,6 +71,9 @@ class Reconfigure(Request, frozen=True, tag="cluster.reconfigure"):
     """Take new configuration files, as a whole or not at all."""
 
     files: tuple[ConfigFile, ...]
+    """Either spur.toml alone, or slurm.conf first and then what belongs to it: gres.conf,
+    topology.conf, included files under the names of their Include lines, and a spur.toml that says
+    what Slurm has no word for."""
 
 
 @answer
@@ -70,6 +82,30 @@ class Configured(Answer, frozen=True, tag="configured"):
 
     changes: int
     """How many differences there were; 0 when nothing had to be done."""
+    index: int
+    """The entry that took them, or the one that took what is in force already."""
+
+
+@request
+class ShowConfig(Request, frozen=True, tag="cluster.show-config"):
+    """Ask for the configuration that is in force, and what its last change was."""
+
+
+@answer
+class ConfigInfo(Answer, frozen=True, tag="cluster.config"):
+    """The configuration but its nodes and partitions, which have rows of their own."""
+
+    index: int
+    """The entry that took it; 0 before the first."""
+    configured_ns: int
+    uid: int
+    """Who handed it in."""
+    changes: tuple[ConfigChange, ...]
+    """What was different from the configuration before."""
+    settings: ClusterSettings | None
+    """None before the first configuration."""
+    topology: tuple[TopologyUnit, ...]
+    parameters: tuple[SlurmParameter, ...]
 
 
 @request

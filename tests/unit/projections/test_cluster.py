@@ -54,7 +54,7 @@ def test_a_file_that_says_the_same_makes_no_entry() -> None:
     cluster = Cluster()
     cluster.configure()
     index = cluster.state.index
-    assert reconfigure(cluster, SMALL_CONFIG + "\n# a comment\n") == Configured(0)
+    assert reconfigure(cluster, SMALL_CONFIG + "\n# a comment\n") == Configured(0, index)
     assert cluster.state.index == index
 
 
@@ -65,7 +65,7 @@ def test_a_changed_file_changes_only_what_differs() -> None:
     cluster.ask(UpdatePartition(GPU, PartitionState.DOWN))
     cluster.ask(UpdateNodes("n[2,4]", NodeAction.DRAIN, "fans"))
     text = SMALL_CONFIG.replace("n[1-4]", "n[1-3]").replace("max_time_s = 600", "max_time_s = 900")
-    assert reconfigure(cluster, text) == Configured(4)
+    assert reconfigure(cluster, text) == Configured(4, cluster.state.index)
     state = cluster.state
     assert state.partitions[GPU].state is PartitionState.DOWN
     assert state.nodes.sorted_keys() == [NodeName("n2")]
