@@ -59,6 +59,16 @@ def test_blob_of_a_purged_job_is_erased() -> None:
     assert stores.blobs.get(blob_digest(NEW)) == NEW
 
 
+def test_long_work_breathes() -> None:
+    """Thousands of blobs are looked at beside a loop that must answer meanwhile."""
+    stores = make_stores(SimDisk())
+    write(stores, 20, *(bytes(16) + b"%d" % number for number in range(2000)))
+    breaths: list[None] = []
+    supply = Supply(stores, Repair(1, stores), lambda: breaths.append(None))
+    assert len(supply.tend_blobs([], 20)) == 2000
+    assert len(breaths) == 4
+
+
 def test_older_snapshot_erases_nothing_that_it_cannot_know() -> None:
     """The newest snapshot is damaged at once, and an older one takes its place."""
     disk = SimDisk()

@@ -21,6 +21,17 @@ def test_interpreter_is_tuned_for_a_loop_beside_disk_threads() -> None:
     assert run.stdout == "0.0005 True\n"
 
 
+def test_what_survived_is_kept_out_of_later_collections() -> None:
+    """Ten minutes have passed: the queue that grew meanwhile is never walked again."""
+    code = (
+        "import gc; from spur.controller.process import freeze_garbage, tune_interpreter;"
+        "tune_interpreter(); before = gc.get_freeze_count(); kept = [[] for _ in range(5000)];"
+        "freeze_garbage(); print(gc.get_freeze_count() - before >= 5000, gc.get_threshold()[2])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout == "True 1000000\n"
+
+
 def test_daemon_waits_for_the_signal_to_stop() -> None:
     """An administrator stops a controller."""
 
