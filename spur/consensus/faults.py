@@ -11,6 +11,7 @@ OperatorFault
     GenesisDamaged     the same bytes are on every member
     WalDamaged         not repairable: what was acknowledged may be missing
     WalLost            likewise: the vote is gone
+        PromiseLost        likewise: entries that were acknowledged are missing
     LedgerDamaged      repaired from a peer's segment
     SnapshotDamaged    the older snapshot, or a peer's, takes its place
 """
@@ -31,6 +32,7 @@ __all__ = [
     "LedgerDamaged",
     "NewerFormat",
     "NotCreated",
+    "PromiseLost",
     "SnapshotDamaged",
     "StorageDamaged",
     "WalDamaged",
@@ -104,6 +106,20 @@ class WalLost(StorageDamaged):
             f"{what}; without it this replica can't know how it voted, so it does not start: "
             "remove this controller and add it again"
         )
+
+
+class PromiseLost(StorageDamaged):
+    """The leader shows that entries are missing which this replica acknowledged."""
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+        super().__init__(
+            f"this replica acknowledged entries behind {last} to its leader and lacks them, so it "
+            "stops: remove this controller and add it again"
+        )
+
+    def __reduce__(self) -> tuple[type[PromiseLost], tuple[int]]:
+        return type(self), (self.last,)
 
 
 class LedgerDamaged(StorageDamaged):

@@ -31,7 +31,7 @@ from spur.consensus.exchange import (
     FetchSegment,
     SegmentPart,
 )
-from spur.consensus.faults import SnapshotDamaged, StorageDamaged
+from spur.consensus.faults import PromiseLost, SnapshotDamaged, StorageDamaged
 from spur.consensus.genesis import Genesis
 from spur.consensus.ledger import Ledger, LedgerDamaged
 from spur.consensus.membership import Membership
@@ -161,6 +161,7 @@ class Replica:
         self._led_term = 0
         self._position = 0
         self._serving: set[int] = set()
+        self._lost_peers: set[int] = set()
         self._outbox: list[Message | Exchange] = []
         self._ticks = 0
         self.stalls_ns: deque[int] = deque(maxlen=STALL_SAMPLES)
@@ -316,6 +317,7 @@ class Replica:
         peers = self.core.members.peers_of(self.core.me)
         if self._ticks % CLOCK_PROBE_TICKS == 0:
             self._ask_clocks(peers)
+        self._tell_lost_peers()
         if self._ticks % DAMAGE_TICKS == 0 and not self.repair.wanted:
             self._look_for_damage()
         self._ticks += 1
@@ -434,9 +436,14 @@ class Replica:
 
     # -- the turn
     def pump(self) -> bool:
-        """Do what is to be done without blocking; True when more is left for the next turn."""
+        """Do what is to be done without blocking; True when more is left for the next turn.
+
+        Raises: PromiseLost when the leader shows that this disk lost what it had promised to keep.
+        """
         if not self.is_attached:
             return False
+        if self.core.lost:
+            raise PromiseLost(self.core.last)
         self._tell_role()
         more = self._deliver()
         for token, index in self.core.take_reads():
@@ -489,9 +496,20 @@ class Replica:
             if self._delivered < core.commit:
                 return
             self._led_term = core.term
+            self._lost_peers.clear()
             self.judge.begin_term(self.clocks.mono_ns())
             self._ask_clocks(core.members.peers_of(core.me))
             self._machine.leading(core.term)
+
+    def _tell_lost_peers(self) -> None:
+        """Say once which peers lost what they had acknowledged: a person must replace them."""
+        for peer in self.core.lost_peers:
+            if peer not in self._lost_peers:
+                self._lost_peers.add(peer)
+                self.storage.notes.append(
+                    f"controller {peer} lost entries that it had acknowledged; it counts for "
+                    "nothing until it is removed and added again"
+                )
 
     def _deliver(self) -> bool:
         core = self.core
