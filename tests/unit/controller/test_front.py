@@ -91,6 +91,7 @@ class Desk:
         *,
         request_id: bytes = b"",
         since: int | None = None,
+        at_least: int = 0,
     ) -> None:
         """Hand in a request; its answer comes when it comes."""
         self.asked += 1
@@ -98,8 +99,8 @@ class Desk:
             self.asked,
             request_id or self.asked.to_bytes(16, "big"),
             self.front.commit if since is None else since,
-            0,
-            0,
+            self.front.state.cluster[1].incarnation,
+            at_least,
             None,
             encode_request(request),
         )
@@ -314,4 +315,19 @@ def test_read_without_a_quorum_is_answered_with_a_warning(desk: Desk) -> None:
     assert desk.replies[-1].warning == (
         f"no quorum of controllers answers: this is the state at entry {desk.front.state.index},"
         " 7 s after a leader was last heard"
+    )
+
+
+def test_read_without_a_quorum_never_shows_less_than_its_caller_saw(desk: Desk) -> None:
+    """A client has an answer from a controller that knew more, and now only this one is left."""
+    desk.front.following(0)
+    desk.log.has_quorum = False
+    known = desk.front.state.index
+    desk.put(ShowCluster(), at_least=known)
+    desk.put(ShowCluster(), at_least=known + 1)
+    desk.front.before_turn()
+    assert isinstance(desk.replies[-2].outcome, Answered)
+    assert desk.refusal().code == "not-leader"
+    assert desk.refusal().text == (
+        f"this controller stands at entry {known}, and no leader is known"
     )
