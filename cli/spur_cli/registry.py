@@ -81,6 +81,18 @@ COMMANDS: tuple[Command, ...] = (
         alias="sbatch",
     ),
     Command(
+        words=("scancel",),
+        module="scancel",
+        summary="end jobs, or send them a signal",
+        alias="scancel",
+    ),
+    Command(
+        words=("scontrol",),
+        module="scontrol",
+        summary="show jobs, nodes and partitions in detail, and change jobs",
+        alias="scontrol",
+    ),
+    Command(
         words=("squeue",),
         module="squeue",
         summary="show the jobs that wait and run",

@@ -64,6 +64,7 @@ def partition_infos(state: State) -> tuple[PartitionInfo, ...]:
             node_count=len(parse_hostlist(row.block.nodes)),
             default_time_s=row.block.default_time_s,
             max_time_s=row.block.max_time_s,
+            block=row.block,
         )
         for name, row in rows
     )
@@ -98,6 +99,7 @@ def _node_info(state: State, name: NodeName) -> NodeInfo:
         reason_ns=row.reason_ns,
         host_id=row.host_id,
         boot_id=row.boot_id,
+        block=block,
     )
 
 

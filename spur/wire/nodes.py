@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from spur.values.config import NodeBlock
 from spur.values.ids import HostId, NodeName
 from spur.values.states import NodeAction
 from spur.wire.declare import Answer, Request, answer, request
@@ -76,6 +77,8 @@ class NodeInfo(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_un
     reason_ns: int
     host_id: HostId
     boot_id: bytes
+    block: NodeBlock
+    """All that is configured of it and its like."""
 
 
 @answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from spur.values.config import PartitionState
+from spur.values.config import PartitionBlock, PartitionState
 from spur.values.ids import PartitionName
 from spur.wire.declare import Answer, Request, answer, request
 
@@ -39,6 +39,8 @@ class PartitionInfo(
     node_count: int
     default_time_s: int | None
     max_time_s: int | None
+    block: PartitionBlock
+    """All that is configured of it; `state` above is what holds now."""
 
 
 @answer

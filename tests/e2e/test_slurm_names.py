@@ -284,3 +284,211 @@ def test_filters_narrow_the_queue(shell: Shell) -> None:
     assert ids("-u", str(os.getuid()), "-t", "RUNNING") == set()
     assert ids("-t", "all", "-n", "y") == {names["y"]}
     assert ids("-t", "") == set()
+
+
+def states(shell: Shell, job_id: str) -> list[str]:
+    """Return id and state of a job and its tasks, ended ones too."""
+    done = shell.run("squeue", "-h", "-t", "all", "-r", "-j", job_id, "-o", "%i %T", "-S", "i")
+    return done.stdout.splitlines()
+
+
+def test_cancelling_ends_what_waits(shell: Shell) -> None:
+    """Someone cancels a job, and again, and one that never was."""
+    job_id = shell.submit("-H", "--wrap=true")
+    for _ in range(2):
+        done = shell.run("scancel", job_id, "4000000")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert states(shell, job_id) == [f"{job_id} CANCELLED"]
+    assert shell.run("squeue", "-h", "-j", job_id).stdout == ""
+    told = shell.run("scancel", "-v", job_id, "4000000")
+    assert told.returncode == 0
+    assert told.stderr.splitlines() == [
+        f"scancel: Terminating job {job_id}",
+        f"scancel: error: Kill job error on job id {job_id}: "
+        "Job/step already completing or completed",
+        "scancel: Terminating job 4000000",
+        "scancel: error: Kill job error on job id 4000000: Invalid job id specified",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tail", "left"),
+    [("_2", [1, 3, 4, 5]), ("_[2-4]", [1, 5]), ("_[1,5]", [2, 3, 4]), ("_9", [1, 2, 3, 4, 5])],
+)
+def test_tasks_are_cancelled_alone(shell: Shell, tail: str, left: list[int]) -> None:
+    """Someone cancels some tasks of an array."""
+    job_id = shell.submit("-H", "-a", "1-5", "--wrap=true")
+    assert shell.run("scancel", f"{job_id}{tail}").returncode == 0
+    waiting = [line for line in states(shell, job_id) if line.endswith("PENDING")]
+    assert waiting == [f"{job_id}_{task} PENDING" for task in left]
+
+
+def test_cancelling_by_a_filter_ends_what_matches(shell: Shell) -> None:
+    """Someone cancels all their jobs of a name that wait in a partition."""
+    gone = shell.submit("-H", "-J", "many", "-p", "gpu", "--wrap=true")
+    stays = shell.submit("-H", "-J", "many", "--wrap=true")
+    done = shell.run("scancel", "-n", "many", "-p", "gpu", "-t", "pending", "--me")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert states(shell, gone) == [f"{gone} CANCELLED"]
+    assert states(shell, stays) == [f"{stays} PENDING"]
+    told = shell.run("scancel", "-v", "-n", "other", stays)
+    assert told.stderr == (
+        "scancel: error: No active jobs match ALL job filters, including: job_name=other \n"
+    )
+    assert shell.run("scancel", "-v", "-n", "many", stays).returncode == 0
+    assert states(shell, stays) == [f"{stays} CANCELLED"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        ([], "scancel: error: No job identification provided"),
+        (["abc"], "scancel: error: Invalid job id abc"),
+        (["7_[*]"], "scancel: error: Invalid job id 7_[*]"),
+        (["-t", "XX"], "Invalid job state specified: XX"),
+        (["-t", "completed"], "Invalid job state specified: completed"),
+        (["-s", "NOSUCH", "1"], "scancel: error: Unknown job signal: NOSUCH"),
+        (["-u", "no such user"], "scancel: error: Invalid user name: no such user"),
+        (["-1"], "scancel: invalid option -- '1'"),
+    ],
+)
+def test_scancel_says_what_it_does_not_take(shell: Shell, argv: list[str], sentence: str) -> None:
+    """Someone mistypes what shall end."""
+    done = shell.run("scancel", *argv)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (1, sentence)
+
+
+def test_a_signal_takes_a_job_that_runs(shell: Shell) -> None:
+    """Someone signals a job that has not started."""
+    job_id = shell.submit("-H", "--wrap=true")
+    done = shell.run("scancel", "-s", "USR1", job_id)
+    assert done.stderr == (
+        f"scancel: error: Kill job error on job id {job_id}: Job is pending execution\n"
+    )
+    assert done.returncode == 2042 & 0xFF
+
+
+def test_hold_and_release_change_who_may_start(shell: Shell) -> None:
+    """Someone holds their job and lets it go."""
+    job_id = shell.submit("-b", "now+1hour", "--wrap=true")
+    assert shell.run("scontrol", "uhold", job_id).returncode == 0
+    assert shell.queue(job_id, "%r %Q") == "JobHeldUser 0"
+    assert shell.run("scontrol", "release", job_id).returncode == 0
+    assert shell.queue(job_id, "%r") == "BeginTime"
+    assert shell.run("scontrol", "hold", job_id).returncode == 0
+    held_by = "Admin" if os.getuid() == 0 else "User"
+    assert shell.queue(job_id, "%r") == f"JobHeld{held_by}"
+
+
+def test_hold_tells_of_each_job_that_it_cannot_find(shell: Shell) -> None:
+    """Someone holds two jobs, one of which is gone."""
+    job_id = shell.submit("-b", "now+1hour", "--wrap=true")
+    done = shell.run("scontrol", "hold", f"{job_id},99999")
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "Invalid job id specified for job 99999",
+        "slurm_suspend error: Invalid job id specified",
+    ]
+    assert shell.queue(job_id, "%Q") == "0"
+
+
+def test_update_changes_a_job_that_waits(shell: Shell) -> None:
+    """Someone changes their mind."""
+    job_id = shell.submit("-H", "-t", "10", "--wrap=true")
+    done = shell.run(
+        "scontrol",
+        "update",
+        f"JobId={job_id}",
+        "TimeLimit=20",
+        "Nice=5",
+        "JobName=new",
+        "Partition=gpu",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert shell.queue(job_id, "%l %y %j %P") == "20:00 5 new gpu"
+    assert shell.run("scontrol", "update", "job", job_id, "timelimit=+5").returncode == 0
+    assert shell.queue(job_id, "%l") == "25:00"
+
+
+SCONTROL_REFUSED = [
+    (["update", "jobid=99999", "nice=1"], "Invalid job id specified for job 99999"),
+    (["update"], "too few arguments for update keyword"),
+    (["update", "nice=1"], "No valid entity in update command"),
+    (
+        ["update", "jobid=1", "nosuchkey=1"],
+        "Update of this parameter is not supported: nosuchkey=1",
+    ),
+    (["update", "jobid=1"], "No changes specified"),
+    (["update", "nodename=n1", "state=drain"], "Update of nodename is not honoured yet"),
+    (["requeue", "99999"], "Invalid job id specified for job 99999"),
+    (["requeue", "abc"], "Invalid job id specified for job abc"),
+    (["requeue"], "too few arguments for keyword:requeue"),
+    (["hold"], "too few arguments for keyword:hold"),
+    (["show"], "too few arguments for keyword:show"),
+    (["show", "nosuch"], "invalid entity:nosuch for keyword:show "),
+    (["show", "job", "1", "2"], "too many arguments for keyword:show"),
+    (["show", "job", "999999"], "slurm_load_jobs error: Invalid job id specified"),
+    (["show", "job", "abc"], "scontrol_print_job error: Invalid job id specified"),
+    (["show", "hostnames"], "scontrol: error: host list is empty"),
+    (["getaddrs", "n1"], "invalid keyword: getaddrs"),
+    (["ping", "nope"], "too many arguments for keyword:ping"),
+]
+
+
+@pytest.mark.parametrize(("argv", "sentence"), SCONTROL_REFUSED)
+def test_scontrol_says_what_it_does_not_take(shell: Shell, argv: list[str], sentence: str) -> None:
+    """Someone mistypes a keyword, a job or a change."""
+    done = shell.run("scontrol", *argv)
+    assert (done.returncode, done.stderr.splitlines()[0]) == (1, sentence)
+    quiet = shell.run("scontrol", "-Q", *argv)
+    assert (quiet.returncode, quiet.stderr) == (1, "")
+
+
+def test_job_that_waits_is_not_requeued(shell: Shell) -> None:
+    """Someone requeues a job that has not started."""
+    job_id = shell.submit("-H", "--wrap=true")
+    done = shell.run("scontrol", "requeue", job_id)
+    assert (done.returncode, done.stderr) == (1, f"Job is pending execution for job {job_id}\n")
+
+
+@pytest.mark.parametrize("form", ["job", "jobs", "jobid", "jo"])
+def test_record_of_a_job_is_found_by_every_spelling(shell: Shell, form: str) -> None:
+    """Scripts have asked for jobs in all these ways."""
+    job_id = shell.submit("-H", "-N", "2", "--mem=1G", "-J", "told", "--wrap=true")
+    shown = shell.run("scontrol", "show", form, job_id).stdout
+    assert shown.startswith(f"JobId={job_id} JobName=told\n   UserId=")
+    for words in (["sho", f"{form}={job_id}"], ["-o", "show", form, job_id]):
+        keys = shell.run("scontrol", *words).stdout.split()
+        assert "NumNodes=2-2" in keys
+        assert "MinMemoryNode=1G" in keys
+        assert "JobState=PENDING" in keys
+
+
+def test_nodes_partitions_and_the_rest_are_shown(shell: Shell) -> None:
+    """Someone looks round in a cluster that is new to them."""
+    node = shell.run("scontrol", "show", "node", "g1").stdout
+    assert "   Gres=gpu:mi300x:8\n" in node
+    assert node.startswith("NodeName=g1 CoresPerSocket=")
+    assert shell.run("scontrol", "-o", "show", "nodes").stdout.count("NodeName=") == 6
+    part = shell.run("scontrol", "show", "part", "debug").stdout
+    assert "MaxTime=00:30:00" in part
+    assert "TotalCPUs=16 TotalNodes=4" in part
+    missing = shell.run("scontrol", "show", "node", "nosuch")
+    assert (missing.returncode, missing.stdout) == (1, "Node nosuch not found\n")
+    missing = shell.run("scontrol", "show", "partition", "nosuch")
+    assert (missing.returncode, missing.stdout) == (1, "Partition nosuch not found\n")
+    assert "ClusterName             = demo" in shell.run("scontrol", "show", "config").stdout
+    assert shell.run("scontrol", "show", "hostnames", "n[1-2],g1").stdout.split() == [
+        "n1",
+        "n2",
+        "g1",
+    ]
+    assert shell.run("scontrol", "show", "hostlist", "n1,n2,n3").stdout == "n[1-3]\n"
+
+
+def test_ping_says_whether_a_controller_answers(shell: Shell) -> None:
+    """A monitor asks every minute."""
+    up = shell.run("scontrol", "ping")
+    assert (up.returncode, up.stdout.endswith(" is UP\n")) == (0, True)
+    down = shell.run("scontrol", "ping", SPUR_SOCKET="/nowhere/at/all")
+    assert (down.returncode, down.stdout.endswith(" is DOWN\n")) == (1, True)

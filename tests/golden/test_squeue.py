@@ -1,6 +1,7 @@
-"""squeue, word for word: lines of a scene that a real Slurm 22.05 showed.
+"""squeue and scontrol show job, word for word: a scene that a real Slurm 22.05 showed.
 
-`slurm/squeue.json` holds the recorded command lines and what they printed; the jobs below are those
+`slurm/squeue.json` holds the recorded command lines and what they printed, `slurm/scontrol.json`
+records of jobs; the jobs below are those
 of that scene. What Slurm knows there and Spur does not yet (dependencies, licences in use, ranks of
 its own) is given to the lines as it was, so that the columns are compared and nothing else.
 """
@@ -8,6 +9,7 @@ its own) is given to the lines as it was, so that the columns are compared and n
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +26,7 @@ from spur.slurm.getopt import parse_arguments
 from spur.slurm.joborder import DEFAULT_SORT, parse_sort, sorted_lines
 from spur.slurm.layers import layer_of
 from spur.slurm.options import OPTIONS
+from spur.slurm.showjob import show_job
 from spur.slurm.timespec import Moment
 from spur.values.arrays import TaskSet
 from spur.values.ids import JobId, NodeName, PartitionName
@@ -435,3 +438,23 @@ def test_squeue_shows_what_slurm_showed(case: dict[str, Any]) -> None:
     complaints = (f"squeue: error: Invalid job format specification: {n}" for n in layout.unknown)
     # Slurm says it for the first byte of a letter that takes two.
     assert list(complaints) == case["stderr"].replace("\\xc3", "é").splitlines()
+
+
+RECORDS: dict[str, list[str]] = json.loads(
+    (Path(__file__).parent / "slurm" / "scontrol.json").read_text(encoding="utf-8")
+)["jobs"]
+
+UNKNOWN_HERE = re.compile(r"AllocNode:Sid=\S+|(?<=Std(?:Err|Out)=).*")
+"""What the controller keeps apart from the queue: files, and where a job was submitted."""
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_scontrol_tells_of_a_job_what_slurm_told(name: str) -> None:
+    """Someone's script pulls a key out of the record of a job."""
+    (row,) = (row for row in SCENE if row.job.job_id == int(name))
+    row = row._replace(now_ns=(SCENE_S + 13) * NS)
+    shown = show_job(row, one_line=False).split("\n")
+    known = [UNKNOWN_HERE.sub("", line) for line in shown]
+    assert known == [UNKNOWN_HERE.sub("", line) for line in RECORDS[name]]
+    whole = show_job(row, one_line=True)
+    assert whole == " ".join(line.removeprefix("   ") for line in shown[:-2]) + "\n"

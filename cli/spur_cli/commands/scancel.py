@@ -1,0 +1,195 @@
+"""`scancel`: end jobs, or send a signal to what runs of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from spur.slurm.jobids import JobName, parse_job_name, split_names
+from spur.slurm.optionvalues import SIGNALS
+from spur.slurm.statewords import LIVE_STATES, parse_state
+from spur.slurm.wording import SlurmError, error_line, error_number, sentence_of
+from spur.values.arrays import TaskSet, format_tasks
+from spur.values.errors import Rejection
+from spur.values.hostlist import parse_hostlist
+from spur.values.ids import NodeName, PartitionName
+from spur.values.states import JobState
+from spur.wire.declare import Done
+from spur.wire.jobs import CancelJob, CancelJobs, JobFilter, SignalJob
+from spur_cli.registry import Command
+from spur_cli.slurm.people import user_id
+from spur_cli.slurm.queue import fetch_queue
+from spur_cli.slurm.session import Session, guarded
+
+__all__ = ["run"]
+
+SIGKILL = 9
+
+Values = Mapping[str, Any]  # as `Layer.values`
+
+_FILTERS = ("accounts", "names", "nodes", "partitions", "qos", "reservation", "states", "users")
+
+
+def run(arguments: list[str], command: Command) -> int:
+    """End jobs."""
+    return guarded("scancel", lambda session: _scancel(session, arguments))
+
+
+def _scancel(session: Session, arguments: list[str]) -> int:
+    line, words = session.options(arguments)
+    if session.shows_help(line):
+        return 0
+    values = {**session.environment_options().values, **line.values}
+    names = [_name(text) for word in words for text in split_names(word)]
+    has_filter = values.get("me") or any(values.get(field) for field in _FILTERS)
+    if not names and not has_filter:
+        raise SlurmError(error_line("scancel", "No job identification provided"))
+    signal = _signal(values)
+    ends = signal in (None, SIGKILL) and not values.get("batch") and not values.get("full")
+    if not has_filter:
+        return max([_each(session, values, name, None if ends else signal) for name in names])
+    wanted = _filter(values, names)
+    if not names and ends and not values.get("verbose") and not values.get("reservation"):
+        return _cancel_all(session, wanted)
+    found = _found(session, values, wanted, names)
+    if not found and values.get("verbose"):
+        session.complain(f"No active jobs match ALL job filters, including: {_told(values)}")
+    return max([_each(session, values, name, None if ends else signal) for name in found] or [0])
+
+
+# -- what is meant
+
+
+def _name(text: str) -> JobName:
+    try:
+        return parse_job_name(text)
+    except ValueError as error:
+        raise SlurmError(error_line("scancel", f"Invalid job id {text}")) from error
+
+
+def _signal(values: Values) -> int | None:
+    text = values.get("signal")
+    if text is None:
+        return None
+    word = text.upper().removeprefix("SIG")
+    if word.isascii() and word.isdigit() and 1 <= int(word[:4]) <= 64:
+        return int(word)
+    if word not in SIGNALS:
+        raise SlurmError(error_line("scancel", f"Unknown job signal: {text}"))
+    return SIGNALS[word]
+
+
+def _list(values: Values, field: str) -> tuple[str, ...]:
+    return tuple(word for word in values.get(field, "").split(",") if word)
+
+
+def _states(values: Values) -> tuple[JobState, ...]:
+    found: list[JobState] = []
+    for word in _list(values, "states"):
+        state = parse_state(word)
+        if not isinstance(state, JobState) or state not in LIVE_STATES:
+            raise SlurmError(
+                f"Invalid job state specified: {word}",
+                "Valid job states are PENDING, RUNNING, and SUSPENDED",
+            )
+        found.append(state)
+    return tuple(found) or LIVE_STATES
+
+
+def _filter(values: Values, names: list[JobName]) -> JobFilter:
+    uids = [os.getuid()] if values.get("me") else []
+    for name in _list(values, "users"):
+        uid = user_id(name)
+        if uid is None:
+            raise SlurmError(error_line("scancel", f"Invalid user name: {name}"))
+        uids.append(uid)
+    try:
+        nodes = parse_hostlist(values.get("nodes", ""))
+    except ValueError as error:
+        raise SlurmError(error_line("scancel", f"Invalid node list: {error}")) from error
+    return JobFilter(
+        job_ids=tuple(name.job_id for name in names),
+        uids=tuple(uids),
+        partitions=tuple(PartitionName(name) for name in _list(values, "partitions")),
+        accounts=_list(values, "accounts"),
+        qos=_list(values, "qos"),
+        names=_list(values, "names"),
+        states=_states(values),
+        nodes=tuple(NodeName(name) for name in nodes),
+    )
+
+
+def _told(values: Values) -> str:
+    """Return the filters as Slurm tells them."""
+    words = {"names": "job_name", "users": "user_name", "partitions": "partition"}
+    return "".join(
+        f"{words.get(field, field.rstrip('s'))}={values[field]} "
+        for field in _FILTERS
+        if values.get(field)
+    )
+
+
+def _found(
+    session: Session, values: Values, wanted: JobFilter, names: list[JobName]
+) -> list[JobName]:
+    """Return the jobs that a filter names, of those that are named."""
+    queue = fetch_queue(session, wanted)
+    if isinstance(queue, Rejection):
+        raise SlurmError(f"slurm_load_jobs error: {sentence_of(queue)}")
+    asked = {name.job_id: name.tasks for name in names}
+    found: list[JobName] = []
+    for job in queue.jobs:
+        if values.get("reservation") not in (None, job.spec.ask.reservation):
+            continue
+        tasks = job.tasks
+        limited = asked.get(job.array_id) if job.array_id else None
+        if tasks is not None and limited is not None:
+            tasks = tasks.common(limited)
+            if not tasks.ranges:
+                continue
+        found.append(JobName(job.array_id or job.job_id, tasks))
+    return found
+
+
+# -- what is done
+
+
+def _cancel_all(session: Session, wanted: JobFilter) -> int:
+    """End all that a filter names and the caller may end, in one request."""
+    answer = session.ask(CancelJobs(wanted), Done)
+    if isinstance(answer, Rejection):
+        raise SlurmError(error_line("scancel", f"Kill job error: {sentence_of(answer)}"))
+    return 0
+
+
+def _each(session: Session, values: Values, name: JobName, signal: int | None) -> int:
+    """End or signal one job; return the exit status that it comes to."""
+    shown = _shown(name)
+    if values.get("verbose"):
+        what = "Terminating" if signal is None else f"Signal {signal} to"
+        sys.stderr.write(f"scancel: {what} job {shown}\n")
+    if signal is None and (values.get("batch") or values.get("full")):
+        signal = SIGKILL
+    if signal is None:
+        answer = session.ask(CancelJob(name.job_id, name.tasks), Done)
+    else:
+        batch_only = bool(values.get("batch"))
+        answer = session.ask(SignalJob(name.job_id, name.tasks, signal, batch_only), Done)
+    if not isinstance(answer, Rejection):
+        return 0
+    # That a job is over is what was wanted: Slurm tells it to those who ask for more words.
+    is_over = answer.code in ("unknown-job", "job-ended")
+    if not is_over or values.get("verbose"):
+        session.complain(f"Kill job error on job id {shown}: {sentence_of(answer)}")
+    return 0 if is_over else error_number(answer.code) & 0xFF
+
+
+def _shown(name: JobName) -> str:
+    tasks: TaskSet | None = name.tasks
+    if tasks is None:
+        return str(name.job_id)
+    if tasks.is_single:
+        return f"{name.job_id}_{tasks.first}"
+    return f"{name.job_id}_[{format_tasks(tasks)}]"

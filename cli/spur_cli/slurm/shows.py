@@ -1,0 +1,229 @@
+"""What `scontrol show` tells: jobs, nodes, partitions, the configuration, host lists."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from spur.slurm.jobids import parse_job_name
+from spur.slurm.layers import Layer
+from spur.slurm.showjob import show_job
+from spur.slurm.shownode import show_node, show_partition
+from spur.slurm.timespec import format_moment
+from spur.slurm.wording import SlurmError, sentence_of
+from spur.values.arrays import TaskSet
+from spur.values.errors import Rejection
+from spur.values.hostlist import format_hostlist, parse_hostlist
+from spur.values.ids import NodeName
+from spur.wire.cluster import ClusterInfo, ReplicaInfo, ShowCluster, ShowReplica
+from spur.wire.jobs import JobFilter
+from spur.wire.nodes import ListNodes, NodeInfo, NodeList
+from spur.wire.partitions import ListPartitions, PartitionList
+from spur_cli.slurm.people import LocalCalendar, user_name
+from spur_cli.slurm.queue import fetch_queue, lines_of
+from spur_cli.slurm.session import Session
+
+__all__ = [
+    "fetch_nodes",
+    "ping",
+    "show_config",
+    "show_hostlist",
+    "show_hostlist_sorted",
+    "show_hostnames",
+    "show_jobs",
+    "show_nodes",
+    "show_partitions",
+    "show_steps",
+]
+
+PAGE_ROWS = 1000
+
+
+def _is_one_line(line: Layer) -> bool:
+    return bool(line.values.get("oneliner"))
+
+
+def show_jobs(session: Session, line: Layer, names: list[str]) -> int:
+    """Show one job, an array with what was split off it, or all jobs."""
+    tasks: TaskSet | None = None
+    wanted = JobFilter()
+    if names:
+        try:
+            name = parse_job_name(names[0])
+        except ValueError as error:
+            raise SlurmError("scontrol_print_job error: Invalid job id specified") from error
+        wanted, tasks = JobFilter(job_ids=(name.job_id,)), name.tasks
+    queue = fetch_queue(session, wanted)
+    if isinstance(queue, Rejection):
+        raise SlurmError(f"slurm_load_jobs error: {sentence_of(queue)}", *_hint(queue))
+    lines = lines_of(session, queue)
+    if tasks is not None:
+        lines = [
+            row._replace(tasks=row.tasks.common(tasks))
+            for row in lines
+            if row.tasks is not None and row.tasks.common(tasks).ranges
+        ]
+    if not lines:
+        if names:
+            raise SlurmError("slurm_load_jobs error: Invalid job id specified")
+        sys.stdout.write("No jobs in the system\n")
+        return 0
+    # What was split off an array follows it, the newest first.
+    lines.sort(key=lambda row: (row.job.array_id or row.job.job_id, row.job.job_id))
+    by_array: dict[int, list[str]] = {}
+    for row in lines:
+        first = row.job.array_id or row.job.job_id
+        shown = by_array.setdefault(first, [])
+        shown.insert(min(len(shown), 1), show_job(row, one_line=_is_one_line(line)))
+    sys.stdout.write("".join(text for shown in by_array.values() for text in shown))
+    return 0
+
+
+def _hint(rejection: Rejection) -> tuple[str, ...]:
+    return (f"hint: {rejection.text}",) if rejection.code == "unreachable" else ()
+
+
+def show_steps(session: Session, line: Layer, names: list[str]) -> int:
+    """Show steps, of which there are none before jobs run."""
+    if names:
+        raise SlurmError(f"Job step {names[0]} not found")
+    sys.stdout.write("No job steps in the system\n")
+    return 0
+
+
+def fetch_nodes(session: Session, nodes: str = "") -> list[NodeInfo] | Rejection:
+    """Return all nodes, or those of a host list."""
+    found: list[NodeInfo] = []
+    after: NodeName | None = NodeName("")
+    while after is not None:
+        page = session.ask(ListNodes(nodes, after, PAGE_ROWS), NodeList)
+        if isinstance(page, Rejection):
+            return page
+        found += page.nodes
+        after = page.next
+    return found
+
+
+def show_nodes(session: Session, line: Layer, names: list[str]) -> int:
+    """Show nodes."""
+    nodes = fetch_nodes(session, names[0] if names else "")
+    if isinstance(nodes, Rejection):
+        if nodes.code in ("unknown-node", "invalid-value"):
+            sys.stdout.write(f"Node {names[0] if names else ''} not found\n")
+            return 1
+        raise SlurmError(f"slurm_load_node error: {sentence_of(nodes)}", *_hint(nodes))
+    calendar = LocalCalendar()
+    if not nodes:
+        sys.stdout.write("No nodes in the system\n")
+    for node in nodes:
+        sys.stdout.write(show_node(node, calendar, user_name, one_line=_is_one_line(line)))
+    return 0
+
+
+def show_partitions(session: Session, line: Layer, names: list[str]) -> int:
+    """Show partitions."""
+    listed = session.ask(ListPartitions(), PartitionList)
+    nodes = listed if isinstance(listed, Rejection) else fetch_nodes(session)
+    if isinstance(listed, Rejection) or isinstance(nodes, Rejection):
+        refused = listed if isinstance(listed, Rejection) else nodes
+        if not isinstance(refused, Rejection):
+            return 1
+        raise SlurmError(f"slurm_load_partitions error: {sentence_of(refused)}", *_hint(refused))
+    shown = [part for part in listed.partitions if not names or part.name == names[0]]
+    if not shown:
+        if names:
+            sys.stdout.write(f"Partition {names[0]} not found\n")
+            return 1
+        sys.stdout.write("No partitions in the system\n")
+    for partition in shown:
+        members = [node for node in nodes if partition.name in node.partitions]
+        sys.stdout.write(show_partition(partition, members, one_line=_is_one_line(line)))
+    return 0
+
+
+def show_config(session: Session, line: Layer, names: list[str]) -> int:
+    """Show the parameters of the cluster that have a meaning here."""
+    info = session.ask(ShowCluster(), ClusterInfo)
+    if isinstance(info, Rejection):
+        raise SlurmError(f"slurm_load_ctl_conf error: {sentence_of(info)}", *_hint(info))
+    calendar = LocalCalendar()
+    now = format_moment(calendar.now(), calendar)
+    sys.stdout.write(f"Configuration data as of {now}\n")
+    settings = info.settings
+    if settings is None:
+        return 0
+    rows = [
+        ("ClusterName", settings.name),
+        ("FirstJobId", str(settings.first_job_id)),
+        ("KillWait", f"{settings.kill_wait_s} sec"),
+        ("MaxArraySize", str(settings.array_size_max)),
+        ("MaxJobCount", str(settings.job_count_max)),
+        ("MinJobAge", f"{settings.min_job_age_s} sec"),
+        *(
+            (f"SlurmctldHost[{number}]", f"{host.name}({host.address})")
+            for number, host in enumerate(settings.controllers)
+        ),
+        ("SlurmdTimeout", f"{settings.slurmd_timeout_s} sec"),
+    ]
+    sys.stdout.write("".join(f"{name:<23} = {value}\n" for name, value in rows))
+    return 0
+
+
+# -- the controllers
+
+
+def ping(session: Session) -> int:
+    """Say whether a controller answers."""
+    replica = session.ask(ShowReplica(), ReplicaInfo)
+    is_up = isinstance(replica, ReplicaInfo)
+    host = os.uname().nodename
+    if is_up:
+        info = session.ask(ShowCluster(), ClusterInfo)
+        if isinstance(info, ClusterInfo) and info.settings and info.settings.controllers:
+            host = info.settings.controllers[0].name
+    sys.stdout.write(f"Slurmctld(primary) at {host} is {'UP' if is_up else 'DOWN'}\n")
+    return 0 if is_up else 1
+
+
+# -- host lists
+
+
+def _host_list(session: Session, names: list[str]) -> str:
+    text = names[0] if names else session.environment.get("SLURM_JOB_NODELIST", "")
+    if not text:
+        raise SlurmError("scontrol: error: host list is empty")
+    return text
+
+
+def show_hostnames(session: Session, line: Layer, names: list[str]) -> int:
+    """Write the names that a list stands for, one a line."""
+    text = _host_list(session, names)
+    try:
+        found = parse_hostlist(text)
+    except ValueError:
+        sys.stderr.write(f"Invalid hostlist: {text}\n")
+        return 0
+    sys.stdout.write("".join(f"{name}\n" for name in found))
+    return 0
+
+
+def show_hostlist(session: Session, line: Layer, names: list[str]) -> int:
+    """Write the shortest list for names; a path is read, one name a line."""
+    return show_hostlist_sorted(session, line, names)
+
+
+def show_hostlist_sorted(session: Session, line: Layer, names: list[str]) -> int:
+    """Write the shortest list for names, in order; a path is read, one name a line."""
+    text = _host_list(session, names)
+    if text.startswith("/"):
+        try:
+            with open(text, encoding="utf-8") as file:
+                text = ",".join(word for row in file for word in row.split())
+        except (OSError, UnicodeDecodeError) as error:
+            raise SlurmError(f"scontrol: error: Unable to open {text}: {error}") from error
+    try:
+        found = parse_hostlist(text)
+    except ValueError as error:
+        raise SlurmError(f"Invalid hostlist: {text}") from error
+    sys.stdout.write(format_hostlist(found) + "\n")
+    return 0

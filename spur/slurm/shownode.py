@@ -1,0 +1,198 @@
+"""Nodes and partitions as `scontrol show` tells them: keys and values in Slurm's order.
+
+Source: scontrol(1) show node, show partition; transcripts of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from spur.slurm.sizes import format_memory
+from spur.slurm.timespec import Calendar, format_long_duration, format_moment
+from spur.values.config import OverSubscribe
+from spur.values.tres import gpu_indexes
+from spur.wire.nodes import NodeInfo
+from spur.wire.partitions import PartitionInfo
+
+__all__ = ["format_node_gres", "format_over_subscribe", "show_node", "show_partition"]
+
+NULL = "(null)"
+
+_NS = 1_000_000_000
+
+
+def format_node_gres(node: NodeInfo) -> str:
+    """Spell what a node has of generic resources: gpu:mi300x:8; empty for none."""
+    return ",".join(
+        ":".join(word for word in (pool.name, pool.kind, str(pool.count)) if word)
+        for pool in node.block.gres
+    )
+
+
+def show_node(
+    node: NodeInfo, calendar: Calendar, user: Callable[[int], str], *, one_line: bool
+) -> str:
+    """Return the record of one node, with the line breaks that follow it."""
+    between = " " if one_line else "\n   "
+    lines = between.join(_node_lines(node, calendar, user))
+    return lines + ("\n" if one_line else "\n\n")
+
+
+def _node_lines(node: NodeInfo, calendar: Calendar, user: Callable[[int], str]) -> Iterator[str]:
+    block = node.block
+    features = ",".join(node.features) or NULL
+    yield f"NodeName={node.name} CoresPerSocket={block.cores_per_socket} "
+    yield (
+        f"CPUAlloc={node.cpus_allocated} CPUEfctv={node.cpus - block.core_spec_count} "
+        f"CPUTot={node.cpus} CPULoad=N/A"
+    )
+    yield f"AvailableFeatures={features}"
+    yield f"ActiveFeatures={features}"
+    yield f"Gres={format_node_gres(node) or NULL}"
+    yield (
+        f"NodeAddr={block.address or node.name} NodeHostName={node.name} Port={block.port or 0} "
+    )
+    yield (
+        f"RealMemory={node.memory_mib} AllocMem={node.memory_mib_allocated} FreeMem=N/A "
+        f"Sockets={block.sockets} Boards={block.boards}"
+    )
+    yield (
+        f"State={node.state} ThreadsPerCore={block.threads_per_core} TmpDisk={block.disk_mib} "
+        f"Weight={block.weight} Owner=N/A MCS_label=N/A"
+    )
+    yield f"Partitions={','.join(node.partitions)} "
+    yield "BootTime=None SlurmdStartTime=None"
+    yield "LastBusyTime=Unknown"
+    yield f"CfgTRES={_tres(node.cpus, node.memory_mib, node, node.gpus, is_billed=True)}"
+    held = len(gpu_indexes(node.gpus_allocated))
+    yield f"AllocTRES={_tres(node.cpus_allocated, node.memory_mib_allocated, node, held)}"
+    yield "CapWatts=n/a"
+    yield "CurrentWatts=0 AveWatts=0"
+    yield "ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s"
+    if node.reason:
+        when = format_moment(node.reason_ns // _NS, calendar, empty="Unknown")
+        yield f"Reason={node.reason} [{user(node.reason_uid)}@{when}]"
+
+
+def _tres(cpus: int, memory_mib: int, node: NodeInfo, gpus: int, *, is_billed: bool = False) -> str:
+    parts = [f"cpu={cpus}"] if cpus else []
+    if memory_mib:
+        parts.append(f"mem={format_memory(memory_mib)}")
+    if is_billed:
+        parts.append(f"billing={cpus}")
+    if gpus:
+        parts.append(f"gres/gpu={gpus}")
+        if node.gpu_kind:
+            parts.append(f"gres/gpu:{node.gpu_kind}={gpus}")
+    return ",".join(parts)
+
+
+def format_over_subscribe(partition: PartitionInfo) -> str:
+    """Spell whether jobs share a partition's resources: NO, YES:4, FORCE:2, EXCLUSIVE."""
+    block = partition.block
+    if block.over_subscribe in (OverSubscribe.YES, OverSubscribe.FORCE):
+        return f"{block.over_subscribe}:{block.jobs_per_resource_max}"
+    return block.over_subscribe.value
+
+
+def show_partition(partition: PartitionInfo, members: Iterable[NodeInfo], *, one_line: bool) -> str:
+    """Return the record of one partition, with the line breaks that follow it."""
+    between = " " if one_line else "\n   "
+    lines = between.join(_partition_lines(partition, list(members)))
+    return lines + ("\n" if one_line else "\n\n")
+
+
+def _yes(value: bool) -> str:
+    return "YES" if value else "NO"
+
+
+def _or_unlimited(value: int | None) -> str:
+    return "UNLIMITED" if value is None else str(value)
+
+
+def _words(words: tuple[str, ...], empty: str = "ALL") -> str:
+    return ",".join(words) or empty
+
+
+def _duration(seconds: int | None, empty: str) -> str:
+    return empty if seconds is None else format_long_duration(seconds)
+
+
+def _memory(of_cpu: int | None, of_node: int | None, word: str) -> str:
+    if of_cpu is not None:
+        return f"{word}MemPerCPU={of_cpu}"
+    return f"{word}MemPerNode={_or_unlimited(of_node)}"
+
+
+def _access(partition: PartitionInfo) -> str:
+    block = partition.block
+    accounts = (
+        f"DenyAccounts={_words(block.deny_accounts)}"
+        if block.deny_accounts
+        else f"AllowAccounts={_words(block.allow_accounts)}"
+    )
+    qos = (
+        f"DenyQos={_words(block.deny_qos)}"
+        if block.deny_qos
+        else f"AllowQos={_words(block.allow_qos)}"
+    )
+    return f"AllowGroups={_words(block.allow_groups)} {accounts} {qos}"
+
+
+def _partition_lines(partition: PartitionInfo, members: list[NodeInfo]) -> Iterator[str]:
+    block = partition.block
+    cpus = sum(node.cpus for node in members)
+    memory_mib = sum(node.memory_mib for node in members)
+    yield f"PartitionName={partition.name}"
+    yield _access(partition)
+    yield (
+        f"AllocNodes={block.alloc_nodes or 'ALL'} Default={_yes(partition.default)} "
+        f"QoS={block.qos or 'N/A'}"
+    )
+    yield (
+        f"DefaultTime={_duration(partition.default_time_s, 'NONE')} DisableRootJobs=NO "
+        f"ExclusiveUser={_yes(block.exclusive_user)} GraceTime={block.grace_time_s} "
+        f"Hidden={_yes(block.hidden)}"
+    )
+    yield (
+        f"MaxNodes={_or_unlimited(block.nodes_max)} "
+        f"MaxTime={_duration(partition.max_time_s, 'UNLIMITED')} MinNodes={block.nodes_min} "
+        f"LLN={_yes(block.least_loaded)} MaxCPUsPerNode={_or_unlimited(block.cpus_per_node_max)}"
+    )
+    if block.alternate:
+        yield f"Alternate={block.alternate}"
+    yield f"Nodes={partition.nodes}"
+    yield (
+        f"PriorityJobFactor={block.priority_job_factor} PriorityTier={block.priority_tier} "
+        f"RootOnly={_yes(block.root_only)} ReqResv={_yes(block.needs_reservation)} "
+        f"OverSubscribe={format_over_subscribe(partition)}"
+    )
+    yield f"OverTimeLimit=NONE PreemptMode={block.preempt_mode or 'OFF'}"
+    yield (
+        f"State={partition.state} TotalCPUs={cpus} TotalNodes={partition.node_count} "
+        "SelectTypeParameters=NONE"
+    )
+    defaults = [
+        f"{word}={value}"
+        for word, value in (
+            ("DefCpuPerGPU", block.cpus_per_gpu),
+            ("DefMemPerGPU", block.memory_per_gpu_mib),
+        )
+        if value is not None
+    ]
+    yield f"JobDefaults={','.join(defaults) or NULL}"
+    yield (
+        f"{_memory(block.memory_per_cpu_mib, block.memory_per_node_mib, 'Def')} "
+        f"{_memory(block.memory_per_cpu_mib_max, block.memory_per_node_mib_max, 'Max')}"
+    )
+    pools: dict[str, int] = {}
+    for node in members:
+        for pool in node.block.gres:
+            if pool.name == "gpu":
+                pools[pool.kind] = pools.get(pool.kind, 0) + pool.count
+    gres = f",gres/gpu={sum(pools.values())}" if pools else ""
+    gres += "".join(f",gres/gpu:{kind}={count}" for kind, count in sorted(pools.items()) if kind)
+    yield (
+        f"TRES=cpu={cpus},mem={format_memory(memory_mib)},node={partition.node_count},"
+        f"billing={cpus}{gres}"
+    )
