@@ -18,6 +18,7 @@ import msgspec
 from spur.controller import settings as controller
 from spur.events.declare import EVENTS
 from spur.slurm.columns.jobs import JOB_COLUMNS
+from spur.slurm.columns.nodes import NODE_COLUMNS
 from spur.slurm.configfile import PARAMETERS
 from spur.slurm.options import OPTIONS, Takes
 from spur.values.errors import ERROR_CODES
@@ -113,7 +114,10 @@ def commands() -> Iterator[str]:
 
 def slurm_columns() -> Iterator[str]:
     """Yield the table of columns of each listing."""
-    for command, columns in (("squeue", JOB_COLUMNS),):
+    for command, columns in (
+        ("squeue", JOB_COLUMNS),
+        ("sinfo", [row.column for row in NODE_COLUMNS]),
+    ):
         yield f"## {command}"
         yield ""
         yield "| name | letter | header | JSON |"

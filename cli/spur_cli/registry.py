@@ -93,6 +93,12 @@ COMMANDS: tuple[Command, ...] = (
         alias="scontrol",
     ),
     Command(
+        words=("sinfo",),
+        module="sinfo",
+        summary="show partitions and nodes at a glance",
+        alias="sinfo",
+    ),
+    Command(
         words=("squeue",),
         module="squeue",
         summary="show the jobs that wait and run",

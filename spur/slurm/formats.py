@@ -106,7 +106,7 @@ def parse_format(text: str, columns: Mapping[str, Column[T]]) -> Layout[T]:
         column = columns.get(letter)
         if column is None:
             unknown.append(letter)
-            cells.append(Cell(None, 0, False, f"%{letter}{suffix}"))
+            cells.append(Cell(None, 0, False, f"%{token}"))
         else:
             cells.append(Cell(column, size, is_right, suffix))
     return Layout(prefix, tuple(cells), tuple(unknown))

@@ -492,3 +492,38 @@ def test_ping_says_whether_a_controller_answers(shell: Shell) -> None:
     assert (up.returncode, up.stdout.endswith(" is UP\n")) == (0, True)
     down = shell.run("scontrol", "ping", SPUR_SOCKET="/nowhere/at/all")
     assert (down.returncode, down.stdout.endswith(" is DOWN\n")) == (1, True)
+
+
+def test_sinfo_shows_partitions_and_nodes(shell: Shell) -> None:
+    """Someone asks what there is; no node has an agent yet."""
+    shown = shell.run("sinfo")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.splitlines() == [
+        "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST",
+        "debug*       up      30:00      4    unk n[1-4]",
+        "gpu          up   infinite      2    unk g[1-2]",
+        "drainp    drain   infinite      1    unk n1",
+    ]
+    nodes = shell.run("sinfo", "-h", "-N", "-p", "debug,gpu", "-o", "%N %c %m %G %T").stdout
+    assert nodes.splitlines() == [
+        "g1 16 64000 gpu:mi300x:8 unknown",
+        "g2 16 64000 gpu:mi300x:8 unknown",
+        *(f"n{number} 4 8000 (null) unknown" for number in range(1, 5)),
+    ]
+    assert shell.run("sinfo", "-h", "-O", "partitionname:8,nodes:3", "-p", "gpu").stdout == (
+        "gpu     2  \n"
+    )
+
+
+def test_sinfo_says_what_it_does_not_take(shell: Shell) -> None:
+    """Someone mistypes what they want to see, or the controllers are down."""
+    bad = shell.run("sinfo", "-t", "nosuch")
+    assert (bad.returncode, bad.stderr.splitlines()[0]) == (
+        1,
+        'sinfo: error: Bad state string: "nosuch"',
+    )
+    down = shell.run("sinfo", SPUR_SOCKET="/nowhere/at/all")
+    assert (down.returncode, down.stderr.splitlines()[0]) == (
+        1,
+        "slurm_load_partitions: Unable to contact slurm controller (connect failure)",
+    )

@@ -46,7 +46,12 @@ def test_short_format_is_laid_out(text: str, header: str, line: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "unknown", "header"),
-    [("%q", ("q",), "%q"), ("%.8q|%j", ("q",), "%q|NAME"), ("%*j", ("*",), "%*j")],
+    [
+        ("%q", ("q",), "%q"),
+        ("%.8q|%j", ("q",), "%.8q|NAME"),
+        ("%5", ("",), "%5"),
+        ("%*j", ("*",), "%*j"),
+    ],
 )
 def test_unknown_letter_is_named_and_the_rest_shown(
     text: str, unknown: tuple[str, ...], header: str
