@@ -137,11 +137,14 @@ class Repair:
     def _round_ended(self, wanted: _Wanted, peers: Sequence[int]) -> None:
         """Every peer was asked once more: a blob that none of them holds is asked for no longer.
 
-        Anything else goes to the end of the row.
+        Another blob goes to the end of the row. A segment is asked for again by who looks for
+        damage: perhaps the next one, which it has to meet, is here by then.
         """
         what = wanted.what
         del self._wanted[what]
-        if isinstance(what, bytes) and wanted.refusals.issuperset(peers):
+        if isinstance(what, int):
+            return
+        if wanted.refusals.issuperset(peers):
             self._held_nowhere.add(what)
         else:
             self._wanted[what] = wanted

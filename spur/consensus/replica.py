@@ -162,6 +162,7 @@ class Replica:
         self._position = 0
         self._serving: set[int] = set()
         self._lost_peers: set[int] = set()
+        self._looking = False
         self._outbox: list[Message | Exchange] = []
         self._ticks = 0
         self.stalls_ns: deque[int] = deque(maxlen=STALL_SAMPLES)
@@ -318,7 +319,7 @@ class Replica:
         if self._ticks % CLOCK_PROBE_TICKS == 0:
             self._ask_clocks(peers)
         self._tell_lost_peers()
-        if self._ticks % DAMAGE_TICKS == 0 and not self.repair.wanted:
+        if self._ticks % DAMAGE_TICKS == 0 and not self._looking:
             self._look_for_damage()
         self._ticks += 1
         self._outbox.extend(self.repair.tick(peers))
@@ -356,13 +357,16 @@ class Replica:
         What the ledger lacks is asked for one segment at a time, the newest first.
         """
         ledger = self.storage.ledger
+        self._looking = True
 
         def look() -> tuple[list[int], list[bytes]]:
             blobs = self._scrub.step()
+            # What is damaged may need what is missing, to be checked against.
             damaged = [damage.segment for damage in ledger.damages]
-            return damaged or list(ledger.missing[-1:]), blobs
+            return [*damaged, *ledger.missing[-1:]], blobs
 
         def ask(found: tuple[list[int], list[bytes]]) -> None:
+            self._looking = False
             # A lone controller goes on with what it has; its next copy may be a backup.
             if self.core.members.peers_of(self.core.me):
                 for number in found[0]:
@@ -376,7 +380,7 @@ class Replica:
         self.repair.stored(whole, matched)
         if matched:
             self._note_repair(whole)
-        if not self.is_attached and not self.repair.wanted:
+        if matched and not self.is_attached and isinstance(whole.what, int):
             self._replay()
 
     def _note_repair(self, whole: Repaired) -> None:

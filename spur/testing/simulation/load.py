@@ -82,7 +82,7 @@ class Load:
         self.has_begun = False
         """The cluster is set up, and everybody at work."""
         self.agents = [Agent(world, callers, node) for node in NODES]
-        self.registers = Registers(world, callers, plan.haste)
+        self.registers = Registers(world, callers, plan)
         self.people = People(world, callers, checks, plan.haste)
         self._register_ids: list[JobId] = []
         self._is_stopped = False
@@ -168,8 +168,8 @@ class Load:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing runs on the nodes, and all that ran was reported and heard."""
-        return not any(agent.alive or agent.unheard for agent in self.agents)
+        """Whether the cluster is set up, nothing runs, and all that ran was reported and heard."""
+        return self.has_begun and not any(agent.alive or agent.unheard for agent in self.agents)
 
     # -- the leader's shell
     def performed(self, member: SimMember, effect: Effect) -> None:

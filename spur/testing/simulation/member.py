@@ -146,6 +146,7 @@ class SimMember:
         self._turn_is_due = False
         self._snapshotting = False
         self._ticks = 0
+        self._is_given_up = False
         self._held: list[Callable[[], None]] = []
         """What came in while it stands still."""
         self._jobs: list[Job] = []
@@ -214,15 +215,19 @@ class SimMember:
         self.disk.end_process()
 
     def pause(self, seconds: float) -> None:
-        """Stand still (SIGSTOP): messages and calls wait in their sockets, ticks are missed."""
+        """Stand still (SIGSTOP): messages and calls wait in their sockets, ticks are missed.
+
+        Half of the time the peers give up their connections, and what they say is lost.
+        """
         if self.is_up and not self.is_paused:
             self.is_paused = True
+            self._is_given_up = self.world.rng.random() < 0.5
             self.world.after(seconds, self._go_on, self.starts)
 
     def _go_on(self, start: int) -> None:
         """Go on; what waited comes in any order, since the sockets are many."""
-        held, self._held = self._held, []
         if self.is_up and start == self.starts:
+            held, self._held = self._held, []
             self.is_paused = False
             self.world.rng.shuffle(held)
             for call in held:
@@ -314,7 +319,8 @@ class SimMember:
         if not self.is_up:
             return
         if self.is_paused:
-            self._held.append(partial(self.receive, message))
+            if not self._is_given_up:
+                self._held.append(partial(self.receive, message))
             return
         self._guarded(self.replica.take, message)
         self._wake()

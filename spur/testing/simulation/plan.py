@@ -56,6 +56,8 @@ class Plan:
     """Bits of one member's files flip while it is down."""
     haste: float
     """Clients think for this share of the usual time."""
+    writes: float
+    """Share of the writes among what clients do with registers."""
     snapshot_entries: int
     """Entries after which a member writes another snapshot."""
     snapshot_lag: int
@@ -75,8 +77,8 @@ class Plan:
 
 STRIKES = (
     "power", "power", "kill", "pause", "storm", "halves", "one-way", "pair", "apart", "heal",
-    "leader-apart", "leader-power", "leader-pause", "operation", "operation", "clock", "slow-disk",
-    "full-disk", "failing-sync", "silent-node", "silent-node",
+    "leader-apart", "leader-power", "leader-pause", "leader-pause", "operation", "operation",
+    "clock", "slow-disk", "full-disk", "failing-sync", "silent-node", "silent-node",
 )  # fmt: skip
 """What may strike; a name that stands twice strikes twice as often."""
 
@@ -103,6 +105,7 @@ def draw_plan(rng: Random) -> Plan:
         caller_loss=rng.choice((0.0, 0.02, 0.1)),
         has_damage=rng.random() < 0.4,
         haste=rng.choice((1.0, 0.5, 0.25)),
+        writes=rng.choice((0.5, 0.5, 0.1)),
         snapshot_entries=rng.choice((10, 30, 60)),
         snapshot_lag=rng.choice((10, 10, 200_000)),
         memory_entries=rng.choice((8, 40)),

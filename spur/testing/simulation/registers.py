@@ -8,6 +8,7 @@ from dataclasses import replace
 from spur.testing.simulation.callers import ADMINISTRATOR, Caller, Callers, Outcome
 from spur.testing.simulation.linearizability import UNKNOWN, Operation, is_linearizable
 from spur.testing.simulation.member import Violation
+from spur.testing.simulation.plan import Plan
 from spur.testing.simulation.world import World
 from spur.values.ids import JobId
 from spur.wire.calls import Refused
@@ -39,12 +40,13 @@ def _step(state: Hashable, action: Hashable) -> tuple[Hashable, Hashable]:
 class Registers:
     """Clients that write and read the registers, and what they saw."""
 
-    def __init__(self, world: World, callers: Callers, haste: float) -> None:
+    def __init__(self, world: World, callers: Callers, plan: Plan) -> None:
         self.history: list[Operation] = []
         self.is_stopped = False
         self._world = world
         self._callers = callers
-        self._haste = haste
+        self._haste = plan.haste
+        self._writes = plan.writes
         self._ids: list[JobId] = []
         self._value = FIRST_VALUE
         self._open: dict[int, Operation] = {}
@@ -65,7 +67,7 @@ class Registers:
         job_id = world.rng.choice(self._ids)
         request: Request
         action: Hashable
-        if world.rng.random() < 0.5:
+        if world.rng.random() < self._writes:
             self._value += 1
             action = self._value
             request = UpdateJob(job_id, None, JobChanges(priority=self._value))
