@@ -1,15 +1,18 @@
-"""Faults planted on purpose: each a small mutation of the product, which the seeds must find.
+"""Faults planted on purpose: each a small mutation of the product, which must be found.
 
     with FAULTS["no-dedup"].planted():
         run_seed(...)        # some seed is at fault
 
-`seeds` says where a fault was found; it moves when the product draws from chance in another order,
-and the test then looks further. A fault that no seed of CI finds means that the simulation is too
-tame.
+`seeds` says where a fault was found; that moves when the product draws from chance in another
+order, and the test then looks further. A fault that no seed of CI finds means that the simulation
+is too tame; what chance meets too seldom has a directed script.
+
+    python -m tests.simulation.planted [NAME ...]     where each is found now
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
@@ -38,9 +41,12 @@ from spur.projections import requests
 from spur.projections import runs as run_rows
 from spur.projections.tables import Table
 from spur.testing.replaced import replaced
+from spur.testing.simulation.member import Violation
+from spur.testing.simulation.run import run_seed
 from spur.values.errors import Rejection
+from tests.simulation import directed
 
-__all__ = ["FAULTS", "Fault"]
+__all__ = ["FAULTS", "SEEDS_MAX", "Fault"]
 
 Plant = Callable[[], AbstractContextManager[None]]
 
@@ -52,27 +58,48 @@ class Fault:
     what: str
     """What it is, in a sentence, and where it comes from."""
     seeds: tuple[int, ...]
-    """Seeds that find it, tried first."""
+    """Seeds that find it, tried first; none for what a script finds."""
+    script: Callable[[], None] | None
     planted: Plant
+
+    def found_by(self, seeds_max: int) -> str:
+        """Return what finds it: its script, or a seed; empty when nothing does."""
+        with self.planted():
+            if self.script is not None:
+                try:
+                    self.script()
+                except Violation as violation:
+                    return f"{self.script.__name__}: {violation}"
+                return ""
+            for seed in (*self.seeds, *range(1, seeds_max + 1)):
+                if fault := run_seed(seed).fault:
+                    return f"seed {seed}: {fault}"
+            return ""
 
 
 FAULTS: dict[str, Fault] = {}
 
+SEEDS_MAX = 300
+"""Seeds that CI runs; each fault without a script is found by one of them."""
 
-def fault(*seeds: int) -> Callable[[Callable[[], Iterator[None]]], Plant]:
+
+def fault(
+    *seeds: int, script: Callable[[], None] | None = None
+) -> Callable[[Callable[[], Iterator[None]]], Plant]:
     """Register a fault under its function's name; the docstring says what it is."""
 
     def register(plant: Callable[[], Iterator[None]]) -> Plant:
         planted = contextmanager(plant)
         name = plant.__name__.replace("_", "-")
-        FAULTS[name] = Fault(what=plant.__doc__ or "", seeds=seeds, planted=planted)
+        what = plant.__doc__ or ""
+        FAULTS[name] = Fault(what=what, seeds=seeds, script=script, planted=planted)
         return planted
 
     return register
 
 
 # -- votes and elections
-@fault()
+@fault(script=directed.voter_restarted_between_candidates)
 def vote_forgotten_at_restart() -> Iterator[None]:
     """A replica votes again in a term in which it voted before it was restarted (raftos 1)."""
     original = Core.__init__
@@ -84,7 +111,7 @@ def vote_forgotten_at_restart() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(script=directed.candidates_with_repeated_votes)
 def votes_counted_by_number() -> Iterator[None]:
     """Votes are counted as they come, whoever cast them and in whatever term (raftos 7)."""
     original = Core.step
@@ -130,7 +157,7 @@ def truncation_on_a_short_append() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(script=directed.old_entry_on_a_majority)
 def old_terms_counted() -> Iterator[None]:
     """An entry of an earlier term is committed by counting its replicas (raftos 3, Raft 5.4.2)."""
 
@@ -276,6 +303,35 @@ def torn_group_taken_for_corruption() -> Iterator[None]:
         yield
 
 
+@fault(script=directed.flipped_bit_before_good_groups)
+def corruption_taken_for_a_torn_group() -> Iterator[None]:
+    """What does not match its CRC is cut off, with all good groups that follow it."""
+
+    def read(name: str, image: bytes, offset: int, end: int, seed: int, number: int) -> Any:
+        try:
+            return read_group(name, image, offset, end, seed, number)
+        except WalDamaged:
+            return Torn(number, offset)
+
+    with replaced(wal_reader, read_group=read):
+        yield
+
+
+@fault(script=directed.segments_recycled_after_a_vote)
+def vote_lost_with_its_segment() -> Iterator[None]:
+    """The vote is written once: a new segment does not repeat it, and the old one is recycled."""
+    original = Wal.write_group
+
+    def write_group(self: Wal, hard: HardState | None, *rest: Any) -> None:
+        former = self._segments[-1].number
+        original(self, hard, *rest)
+        if self._segments[-1].number != former:
+            self._hard = HardState(self._hard.term, 0)
+
+    with replaced(Wal, write_group=write_group):
+        yield
+
+
 @fault()
 def blobs_not_durable_with_their_entry() -> Iterator[None]:
     """The write-ahead log holds entries without their attachments."""
@@ -412,7 +468,7 @@ def effects_before_the_commit() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(script=directed.deposed_leader_asked)
 def reads_without_a_barrier() -> Iterator[None]:
     """A leader answers queries without asking whether it still leads."""
     original = Front._confirm_queries
@@ -429,7 +485,7 @@ def reads_without_a_barrier() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(script=directed.deposed_leader_asked)
 def rejections_without_a_barrier() -> Iterator[None]:
     """A leader refuses requests without asking whether it still leads."""
 
@@ -452,7 +508,7 @@ def debts_not_resumed() -> Iterator[None]:
 
 
 # -- runs
-@fault()
+@fault(script=directed.old_report_of_a_requeued_job)
 def old_report_frees_a_newer_run() -> Iterator[None]:
     """A report of an earlier run or attempt is taken for one of the present."""
     original = run_rows.reported_row
@@ -465,3 +521,15 @@ def old_report_frees_a_newer_run() -> Iterator[None]:
         for module in (run_rows, run_commands):
             stack.enter_context(replaced(module, reported_row=reported))
         yield
+
+
+def main(names: Sequence[str]) -> None:
+    """Write where each fault is found, or that it is not."""
+    for name in names or FAULTS:
+        found = FAULTS[name].found_by(SEEDS_MAX)
+        sys.stdout.write(f"{name}: {found or 'NOT FOUND'}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

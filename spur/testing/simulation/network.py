@@ -31,6 +31,8 @@ class Network:
         self.weather = weather
         self.cut: set[tuple[int, int]] = set()
         """Directed pairs that nothing passes."""
+        self.takes_away: Callable[[int, Any], bool] = _nothing_taken
+        """Asked of each message with its sender; one that it takes is the asker's to deliver."""
         self._world = world
         self._receive = receive
 
@@ -39,6 +41,8 @@ class Network:
         rng, weather = self._world.rng, self.weather
         for message in messages:
             self._world.counts[type(message).__name__] += 1
+            if self.takes_away(sender, message):
+                continue
             if (sender, message.to) in self.cut or rng.random() < weather.loss:
                 self._world.tell(sender, "loses", message)
                 continue
@@ -50,6 +54,10 @@ class Network:
                 if isinstance(message, Vote | VoteReply) and rng.random() < weather.late_votes:
                     delay_s += rng.random() * 0.6
                 self._world.after(delay_s, self._arrive, sender, message)
+
+    def deliver(self, message: Any) -> None:
+        """Deliver a message that was taken away."""
+        self._receive(message)
 
     def _arrive(self, sender: int, message: Any) -> None:
         if (sender, message.to) not in self.cut:
@@ -68,3 +76,7 @@ class Network:
     def cut_pair(self, a: int, b: int) -> None:
         """Cut two replicas off each other; both still reach the rest."""
         self.cut = {(a, b), (b, a)}
+
+
+def _nothing_taken(sender: int, message: Any) -> bool:
+    return False

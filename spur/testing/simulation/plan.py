@@ -22,7 +22,7 @@ from spur.testing.replaced import replaced
 from spur.testing.simulation.network import Weather
 from spur.values.limits import REMEMBERED_REQUESTS_MAX
 
-__all__ = ["STRIKES", "Plan", "draw_plan", "options_of", "small_limits"]
+__all__ = ["STRIKES", "Plan", "calm_plan", "draw_plan", "options_of", "small_limits"]
 
 
 DAMAGE_TICKS = 10
@@ -121,6 +121,36 @@ def draw_plan(rng: Random) -> Plan:
     absent = set(rng.sample(kinds, rng.randrange(len(kinds) * 2 // 3)))
     plan.strikes = [strike for strike in STRIKES if strike not in absent]
     return plan
+
+
+def calm_plan(members: int) -> Plan:
+    """Return a run without any trouble, for scripts that bring their own."""
+    return Plan(
+        members=members,
+        is_calm_at_first=True,
+        pace_s=1.0,
+        buggify=0.0,
+        tiny_batches=False,
+        election_ticks=10,
+        disk_delay_s=0.002,
+        weather=Weather(),
+        drift=0.0,
+        slow_ticks=1.0,
+        caller_loss=0.0,
+        has_damage=False,
+        haste=1.0,
+        writes=0.5,
+        snapshot_entries=1000,
+        snapshot_lag=200_000,
+        memory_entries=1000,
+        segment_entries=64,
+        sync_ledger_every=64,
+        checkpoint_entries=1000,
+        requests_max=REMEMBERED_REQUESTS_MAX,
+        request_memory_s=900,
+        job_age_s=86_400,
+        requeue_policy="slurm",
+    )
 
 
 def options_of(plan: Plan) -> ReplicaOptions:

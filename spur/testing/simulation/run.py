@@ -7,19 +7,16 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spur.consensus.genesis import Genesis
-from spur.consensus.membership import Member, Membership
-from spur.consensus.opening import ReplicaOptions, create_replica
 from spur.projections.react import resume
-from spur.testing.disk import SimDisk
 from spur.testing.simulation.checks import Checks
 from spur.testing.simulation.clocks import ClockBound
 from spur.testing.simulation.ending import check_ending, is_whole
+from spur.testing.simulation.founding import found_members
 from spur.testing.simulation.load import Load
-from spur.testing.simulation.member import SimMember, Violation
+from spur.testing.simulation.member import Violation
 from spur.testing.simulation.nemesis import Nemesis
 from spur.testing.simulation.network import Network, Weather
-from spur.testing.simulation.plan import draw_plan, options_of, small_limits
+from spur.testing.simulation.plan import draw_plan, small_limits
 from spur.testing.simulation.world import World
 from spur.wire.declare import Answer
 
@@ -64,20 +61,7 @@ class Run:
         clocks = self._clocks = ClockBound(world)
         self.checks = Checks(world, clocks)
         self._network = Network(world, Weather(), self._receive)
-        options = options_of(plan)
-        self.members = [
-            SimMember(
-                world,
-                self._network,
-                self.checks,
-                me=number,
-                disk=disk,
-                options=options,
-                disk_delay_s=plan.disk_delay_s,
-                snapshot_entries=plan.snapshot_entries,
-            )
-            for number, disk in enumerate(self._disks(options), 1)
-        ]
+        self.members = found_members(world, self._network, self.checks, plan)
         self._load = Load(world, self.members, self.checks, plan)
         self._nemesis = Nemesis(world, self._network, self.members, self._load.agents, plan)
         self.checks.agents = self._load.agents
@@ -86,24 +70,6 @@ class Run:
             member.on_sent = self._nemesis.sent
             member.on_end = self._nemesis.came_down
         self._was_answered = False
-
-    def _disks(self, options: ReplicaOptions) -> list[SimDisk]:
-        rng = self.world.rng
-        members = tuple(
-            Member(number, rng.randbytes(16), True, f"h{number}:1", f"h{number}:2")
-            for number in range(1, self.plan.members + 1)
-        )
-        genesis = Genesis(
-            cluster_id=rng.randbytes(16),
-            membership=Membership(members).encode(),
-            segment_entries=self.plan.segment_entries,
-        )
-        disks = []
-        for member in members:
-            disk = SimDisk()
-            create_replica(disk, genesis, me=member.id, options=options)
-            disks.append(disk)
-        return disks
 
     def _receive(self, message: object) -> None:
         self.members[message.to - 1].receive(message)  # type: ignore[attr-defined]  # any message
