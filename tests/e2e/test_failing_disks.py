@@ -106,6 +106,7 @@ def test_second_mark_stops_acknowledging(disk: SmallDisk) -> None:
             made = submit_many(client, 5)
             disk.fill(20)
             said(member, "20 MiB are free on the disk: below 30 this controller acknowledges no")
+            until("it gives up the lead", lambda: not info(controllers, member).leads)
             cancel = CancelJob(JobId(max(made.values())), None)
             with pytest.raises(Unreachable, match="does not lead"):
                 client.ask(cancel, Done, deadline_s=1.0)
