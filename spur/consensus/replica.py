@@ -58,6 +58,9 @@ STALL_SAMPLES = 60
 DAMAGE_TICKS = 100
 """Ticks between two looks for segments that have to be fetched from peers."""
 
+SCRUB_TICKS = 1_000
+"""Ticks between two steps of reading everything again, once all was read since the start."""
+
 REPLAY_BYTES = 4 << 20
 """Bytes of the ledger given to the machine at once when it starts."""
 
@@ -356,11 +359,12 @@ class Replica:
 
         What the ledger lacks is asked for one segment at a time, the newest first.
         """
-        ledger = self.storage.ledger
+        ledger, scrub = self.storage.ledger, self._scrub
+        is_due = scrub.rounds < 2 or self._ticks % SCRUB_TICKS == 0
         self._looking = True
 
         def look() -> tuple[list[int], list[bytes]]:
-            blobs = self._scrub.step()
+            blobs = scrub.step() if is_due else []
             # What is damaged may need what is missing, to be checked against.
             damaged = [damage.segment for damage in ledger.damages]
             return [*damaged, *ledger.missing[-1:]], blobs

@@ -38,6 +38,8 @@ class Scrub:
         self._segments: deque[int] = deque()
         self._blobs: deque[bytes] = deque()
         self._told: set[str] = set()
+        self.rounds = 0
+        """Rounds that were begun since the start."""
 
     def step(self) -> list[bytes]:
         """Read on a little; return the digests of blobs that were found damaged.
@@ -47,6 +49,7 @@ class Scrub:
         ledger = self._stores.ledger
         damaged: list[bytes] = []
         if not self._segments and not self._blobs:
+            self.rounds += 1
             self._segments.extend(ledger.numbers)
             self._blobs.extend(self._stores.blobs.held())
         if self._segments:
