@@ -86,7 +86,9 @@ def open_replica(
     found = _join(wal, found, ledger, snapshots)
     blobs = BlobStore.open(disk)
     # The ledger may have kept an entry whose blobs were not synced yet; the WAL still has them.
-    blobs.put(blob for entry in found.entries for blob in entry.blobs if blob)
+    # Later entries may yet be replaced: theirs go into the packs when they go into the ledger.
+    kept = (entry for entry in found.entries if entry.index <= ledger.last)
+    blobs.put(blob for entry in kept for blob in entry.blobs if blob)
     entries = _entries_behind(ledger, found)
     core = Core(
         me=me,

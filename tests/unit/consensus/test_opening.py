@@ -233,3 +233,18 @@ def _goes_on(disk: SimDisk, replica: Replica) -> None:
     assert again.core.last == following.index
     assert again.core.commit == core.commit
     assert msgspec.structs.astuple(again.core.entry(following.index))[1] == 5
+
+
+def test_attachments_of_an_uncommitted_tail_stay_out_of_the_packs() -> None:
+    """A leader is killed with an entry that nobody else has, and that will be replaced."""
+    disk = SimDisk()
+    create_replica(disk, GENESIS, me=1, options=OPTIONS)
+    wal, _ = Wal.open(disk, identity_of(GENESIS, 1), segment_bytes=SEGMENT)
+    blob = bytes(16) + b"never committed"
+    entry = msgspec.structs.replace(make_entries(2, 2)[0], blobs=(blob,))
+    wal.write_group(HardState(2, 1), 2, [entry], 1)
+    wal.close()
+    disk.end_process()
+    replica = open_replica(disk, me=1, rng=Random(1), clocks=_Clocks(), options=OPTIONS)
+    assert replica.core.last == 2
+    assert replica.storage.blobs.held() == []
