@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["add_forms", "add_socket", "client_of", "form_of", "parser_of"]
 
+WAIT_S = 5.0
+"""How long a command waits for a controller, a failover included."""
+
 
 def parser_of(command: Command) -> argparse.ArgumentParser:
     """Return a parser that takes full option names alone and names the command in its errors."""
@@ -52,7 +55,7 @@ def client_of(options: argparse.Namespace, *, undone: str) -> BlockingClient:
         raise OperatorFault(
             f"no controller is named; give --socket PATH or set SPUR_SOCKET; {undone}"
         )
-    return BlockingClient([f"unix:{os.path.abspath(options.socket)}"])
+    return BlockingClient([f"unix:{os.path.abspath(options.socket)}"], deadline_s=WAIT_S)
 
 
 def form_of(options: argparse.Namespace) -> Form:

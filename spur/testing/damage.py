@@ -9,6 +9,7 @@ import msgspec
 
 from spur.consensus.disk import OsDisk
 from spur.consensus.genesis import load_genesis
+from spur.consensus.ledger import Ledger
 from spur.consensus.opening import identity_of
 from spur.consensus.records import (
     SECTOR,
@@ -122,13 +123,20 @@ def tear_tail(directory: Path) -> int:
     return known.end
 
 
-def append_entry(directory: Path, me: int, body: bytes) -> int:
+def append_entry(directory: Path, me: int, body: bytes, *, also_to_ledger: bool = False) -> int:
     """Put an entry into a controller's log as a committed one; return its index."""
     disk = OsDisk(str(directory))
-    wal, found = Wal.open(disk, identity_of(load_genesis(disk), me))
+    genesis = load_genesis(disk)
+    wal, found = Wal.open(disk, identity_of(genesis, me))
     entry = Entry(found.last + 1, found.hard.term, EntryKind.EVENTS, body)
     wal.write_group(None, entry.index, [entry], entry.index)
     wal.close()
+    if also_to_ledger:
+        ledger = Ledger.open(disk, genesis, covered_from=found.first)
+        behind = [each for each in found.entries if each.index > ledger.last]
+        ledger.append([*behind, entry])
+        ledger.sync()
+        ledger.close()
     return entry.index
 
 

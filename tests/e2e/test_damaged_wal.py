@@ -138,14 +138,16 @@ def test_two_others_go_on_without_the_damaged_one(past: Past, tmp_path: Path) ->
         past.controllers.stop()
 
 
-@pytest.mark.parametrize("is_garbage", [False, True])
+@pytest.mark.parametrize(
+    ("is_garbage", "in_ledger"), [(False, False), (False, True), (True, False)]
+)
 def test_unreadable_record_stops_the_controller_at_its_index(
-    lone_past: Past, tmp_path: Path, is_garbage: bool
+    lone_past: Past, tmp_path: Path, is_garbage: bool, in_ledger: bool
 ) -> None:
     """The log holds what a later release wrote: this one does not skip it."""
     [member] = lone_past.copy(tmp_path).controllers.members
     body = b"no envelope" if is_garbage else unknown_event(time.time_ns())
-    index = append_entry(member.directory, 1, body)
+    index = append_entry(member.directory, 1, body, also_to_ledger=in_ledger)
     for _ in range(2):
         member.start()
         assert member.wait() == REFUSED

@@ -15,7 +15,7 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -106,8 +106,10 @@ class Load:
     counts: Counter[str] = field(default_factory=Counter)
     longest_silence_s: float = 0.0
     """The longest time in which nobody was answered."""
+    registers: list[JobId] = field(default_factory=list)
+    """Every register that was made, in order."""
     is_over: bool = False
-    _registers: list[_Register] = field(default_factory=list)
+    _in_use: list[_Register] = field(default_factory=list)
     _answered_s: float = field(default_factory=time.monotonic)
     _names: int = 0
     _values: int = 1
@@ -120,18 +122,18 @@ class Load:
         if not isinstance(answer, Configured):
             raise Wrong(f"the configuration was refused: {answer}")
         for _ in range(REGISTERS):
-            self._registers.append(await self._make_register(client))
+            self._in_use.append(await self._make_register(client))
         self._answered_s = time.monotonic()
 
     async def use_registers(self, client: Client) -> None:
         """Read and write registers until the load is over."""
         while not self.is_over:
             place = self.rng.randrange(REGISTERS)
-            used = self._registers[place]
+            used = self._in_use[place]
             used.operations += 1
             if used.operations == REGISTER_OPERATIONS:
                 made = await self._make_register(client)
-                self._registers[place] = made
+                self._in_use[place] = made
             else:
                 await self._use(client, used.job_id)
                 await self._pause()
@@ -144,6 +146,7 @@ class Load:
                 await self._pause()
                 continue
             self.acknowledged[name] = job_id
+            self.registers.append(job_id)
             return _Register(job_id)
 
     async def _use(self, client: Client, job_id: JobId) -> None:
@@ -151,7 +154,7 @@ class Load:
         request: Request
         action: Hashable = None
         if rng.random() < 0.4:
-            request = QueryJobs(JobFilter(job_ids=(job_id,)), FIRST, 10)
+            request = self.read_of(job_id)
         elif rng.random() < 0.6:
             self._values += 1
             action = ("priority", self._values)
@@ -185,9 +188,9 @@ class Load:
         self.history.append(Operation(called_s, time.monotonic(), job_id, action, result))
         return True
 
-    def read_of(self, job_id: JobId) -> Request:
-        """Return the request that reads a register."""
-        return QueryJobs(JobFilter(job_ids=(job_id,)), FIRST, 10)
+    def read_of(self, job_id: int) -> Request:
+        """Return the request that reads a register, or looks for a job."""
+        return QueryJobs(JobFilter(job_ids=(JobId(job_id),)), FIRST, 10)
 
     # -- submitters and seekers
     async def submit_jobs(self, client: Client) -> None:
@@ -221,9 +224,8 @@ class Load:
 
     async def _seek(self, client: Client, name: str) -> None:
         expected = self.acknowledged[name]
-        request = QueryJobs(JobFilter(job_ids=(JobId(expected),)), FIRST, 10)
         try:
-            page = await self._ask(client, request, JobPage)
+            page = await self._ask(client, self.read_of(expected), JobPage)
         except (OutcomeUnknown, Unreachable):
             return
         found = [decode_job_view(row).spec.name for row in page.rows]
@@ -252,8 +254,3 @@ class Load:
 
     async def _pause(self) -> None:
         await asyncio.sleep(self.rng.random() * PAUSE_S)
-
-    @property
-    def registers(self) -> Sequence[JobId]:
-        """Every register that was used, in the order of their use."""
-        return list(dict.fromkeys(JobId(int(str(each.key))) for each in self.history))
