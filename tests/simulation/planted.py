@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from spur.commands import runs as run_commands
+from spur.consensus import replica as replica_module
 from spur.consensus import wal_reader
 from spur.consensus.boxes import Role
 from spur.consensus.clock import ClockJudge
@@ -34,6 +35,7 @@ from spur.consensus.messages import Heartbeat, VoteReply
 from spur.consensus.records import Torn, read_group
 from spur.consensus.replica import Replica
 from spur.consensus.replica_log import ReplicaLog
+from spur.consensus.supply import Chunk, Supply
 from spur.consensus.wal import Wal
 from spur.controller import front as front_module
 from spur.controller.front import Front
@@ -134,7 +136,7 @@ def votes_counted_by_number() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(4)
 def vote_granted_to_a_shorter_log() -> Iterator[None]:
     """A vote goes to whoever asks first, also when entries are missing in its log."""
     with replaced(Elections, _is_fresh=lambda self, message: True):
@@ -142,7 +144,7 @@ def vote_granted_to_a_shorter_log() -> Iterator[None]:
 
 
 # -- the log and its commit index
-@fault()
+@fault(6)
 def truncation_on_a_short_append() -> Iterator[None]:
     """An append that ends before the log does cuts the rest off (raftos 2, pysyncobj)."""
     original = ReplicaLog.accept
@@ -168,7 +170,7 @@ def old_terms_counted() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(1)
 def no_no_op() -> Iterator[None]:
     """A new leader appends no entry of its term, so what is left of old ones waits (raftos 3)."""
 
@@ -182,7 +184,7 @@ def no_no_op() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(5)
 def half_is_a_majority() -> Iterator[None]:
     """Half of the voters, rounded down, may commit and confirm (raftos 5)."""
     original = Leadership.set_members
@@ -195,7 +197,7 @@ def half_is_a_majority() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(2)
 def leader_not_counted() -> Iterator[None]:
     """The leader's own disk is not counted, so a cluster of one never commits (raftos 5)."""
     original = Leadership.committable
@@ -207,7 +209,7 @@ def leader_not_counted() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(12)
 def leader_counts_itself_early() -> Iterator[None]:
     """The leader counts its own entries before its disk has them."""
     original = Leadership.committable
@@ -219,7 +221,7 @@ def leader_counts_itself_early() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(1)
 def commit_index_told_to_strangers() -> Iterator[None]:
     """Heartbeats carry the commit index to followers whose log is not known to reach it."""
 
@@ -242,7 +244,7 @@ def commit_index_told_to_strangers() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(5)
 def applied_beyond_the_commit_index() -> Iterator[None]:
     """A follower applies what it has, not what is committed."""
     original = Replica._deliver
@@ -262,7 +264,7 @@ def applied_beyond_the_commit_index() -> Iterator[None]:
 
 
 # -- the disk
-@fault()
+@fault(8)
 def acknowledged_before_the_sync() -> Iterator[None]:
     """What must wait for a sync is sent when the write begins."""
 
@@ -289,7 +291,7 @@ def acknowledged_before_the_sync() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(64)
 def torn_group_taken_for_corruption() -> Iterator[None]:
     """A write that the power cut short stops the replica for good."""
 
@@ -332,7 +334,7 @@ def vote_lost_with_its_segment() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(2)
 def blobs_not_durable_with_their_entry() -> Iterator[None]:
     """The write-ahead log holds entries without their attachments."""
     original = Wal.write_group
@@ -348,7 +350,7 @@ def blobs_not_durable_with_their_entry() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(4)
 def log_goes_on_after_an_install() -> Iterator[None]:
     """A snapshot becomes the state, and the write-ahead log still holds what it replaced."""
 
@@ -359,14 +361,14 @@ def log_goes_on_after_an_install() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(4)
 def parts_for_peers_lost() -> Iterator[None]:
     """Nobody answers a member whose files are damaged."""
     with replaced(Replica, _answer=lambda self, part: None):
         yield
 
 
-@fault()
+@fault(26)
 def late_members_sent_old_snapshots() -> Iterator[None]:
     """A late member is sent a snapshot that brings it no further, again and again."""
 
@@ -377,8 +379,30 @@ def late_members_sent_old_snapshots() -> Iterator[None]:
         yield
 
 
+@fault(8)
+def chunks_of_another_snapshot() -> Iterator[None]:
+    """A member that takes one snapshot is sent chunks of a newer one, which it ignores."""
+    original = Supply.chunk
+
+    def chunk(self: Supply, index: int, number: int) -> Chunk | None:
+        newest = self._stores.snapshots.latest()
+        if newest is None or number > newest.chunk_count:
+            return None
+        return original(self, newest.index, number)
+
+    with replaced(Supply, chunk=chunk):
+        yield
+
+
+@fault(5)
+def blobs_of_coming_entries_erased() -> Iterator[None]:
+    """A snapshot erases blobs of entries that were not in the ledger yet when it was written."""
+    with replaced(replica_module, digests_of=lambda entry: []):
+        yield
+
+
 # -- time
-@fault()
+@fault(5)
 def own_clock_stamped() -> Iterator[None]:
     """A leader stamps its own clock, an hour ahead of everybody's."""
 
@@ -389,7 +413,7 @@ def own_clock_stamped() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(5)
 def stamps_go_back() -> Iterator[None]:
     """A leader stamps the majority's clocks, though the last stamp was later."""
     original = ClockJudge.stamp
@@ -403,21 +427,21 @@ def stamps_go_back() -> Iterator[None]:
 
 
 # -- the front
-@fault()
+@fault(1)
 def no_dedup() -> Iterator[None]:
     """A request that comes again is executed again."""
     with replaced(front_module, lookup=lambda *_: None):
         yield
 
 
-@fault()
+@fault(3)
 def ids_forgotten_too_early() -> Iterator[None]:
     """Request ids are evicted, and the floor below which nothing is executed does not rise."""
     with replaced(requests, raise_counter=lambda *_: None):
         yield
 
 
-@fault()
+@fault(6)
 def undo_forgets_an_index() -> Iterator[None]:
     """Taking an entry back restores the rows, and not the indexes over them."""
 
@@ -432,7 +456,7 @@ def undo_forgets_an_index() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(6)
 def undo_skipped() -> Iterator[None]:
     """A leader that lost the lead keeps what it had applied and not committed."""
     original = Front.following
@@ -445,14 +469,14 @@ def undo_skipped() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(1)
 def answered_before_the_commit() -> Iterator[None]:
     """An answer leaves when its entry is appended."""
     with replaced(Front, _answer_at=lambda self, index, respond, reply: respond(reply)):
         yield
 
 
-@fault()
+@fault(1)
 def effects_before_the_commit() -> Iterator[None]:
     """A run is launched when its start is appended."""
     original = Front._append
@@ -500,7 +524,7 @@ def rejections_without_a_barrier() -> Iterator[None]:
         yield
 
 
-@fault()
+@fault(8)
 def debts_not_resumed() -> Iterator[None]:
     """A new leader performs what it decides itself, and nothing that its predecessor owed."""
     with replaced(front_module, resume=lambda state: []):
