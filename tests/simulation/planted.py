@@ -209,7 +209,7 @@ def leader_not_counted() -> Iterator[None]:
         yield
 
 
-@fault(12)
+@fault(34)
 def leader_counts_itself_early() -> Iterator[None]:
     """The leader counts its own entries before its disk has them."""
     original = Leadership.committable
@@ -244,7 +244,7 @@ def commit_index_told_to_strangers() -> Iterator[None]:
         yield
 
 
-@fault(5)
+@fault(1)
 def applied_beyond_the_commit_index() -> Iterator[None]:
     """A follower applies what it has, not what is committed."""
     original = Replica._deliver
@@ -291,7 +291,7 @@ def acknowledged_before_the_sync() -> Iterator[None]:
         yield
 
 
-@fault(64)
+@fault(9)
 def torn_group_taken_for_corruption() -> Iterator[None]:
     """A write that the power cut short stops the replica for good."""
 
@@ -334,7 +334,7 @@ def vote_lost_with_its_segment() -> Iterator[None]:
         yield
 
 
-@fault(2)
+@fault(5)
 def blobs_not_durable_with_their_entry() -> Iterator[None]:
     """The write-ahead log holds entries without their attachments."""
     original = Wal.write_group
@@ -350,7 +350,7 @@ def blobs_not_durable_with_their_entry() -> Iterator[None]:
         yield
 
 
-@fault(4)
+@fault(8)
 def log_goes_on_after_an_install() -> Iterator[None]:
     """A snapshot becomes the state, and the write-ahead log still holds what it replaced."""
 
@@ -361,14 +361,14 @@ def log_goes_on_after_an_install() -> Iterator[None]:
         yield
 
 
-@fault(4)
+@fault(8)
 def parts_for_peers_lost() -> Iterator[None]:
     """Nobody answers a member whose files are damaged."""
     with replaced(Replica, _answer=lambda self, part: None):
         yield
 
 
-@fault(26)
+@fault(59)
 def late_members_sent_old_snapshots() -> Iterator[None]:
     """A late member is sent a snapshot that brings it no further, again and again."""
 
@@ -379,7 +379,7 @@ def late_members_sent_old_snapshots() -> Iterator[None]:
         yield
 
 
-@fault(8)
+@fault(41)
 def chunks_of_another_snapshot() -> Iterator[None]:
     """A member that takes one snapshot is sent chunks of a newer one, which it ignores."""
     original = Supply.chunk
@@ -402,7 +402,7 @@ def blobs_of_coming_entries_erased() -> Iterator[None]:
 
 
 # -- time
-@fault(5)
+@fault(16)
 def own_clock_stamped() -> Iterator[None]:
     """A leader stamps its own clock, an hour ahead of everybody's."""
 
@@ -427,7 +427,7 @@ def stamps_go_back() -> Iterator[None]:
 
 
 # -- the front
-@fault(1)
+@fault(2)
 def no_dedup() -> Iterator[None]:
     """A request that comes again is executed again."""
     with replaced(front_module, lookup=lambda *_: None):
@@ -524,7 +524,7 @@ def rejections_without_a_barrier() -> Iterator[None]:
         yield
 
 
-@fault(8)
+@fault(1)
 def debts_not_resumed() -> Iterator[None]:
     """A new leader performs what it decides itself, and nothing that its predecessor owed."""
     with replaced(front_module, resume=lambda state: []):

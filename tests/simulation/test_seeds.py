@@ -26,6 +26,7 @@ REACHED = (
     *("power", "kill", "pause", "storm", "halves", "one-way", "pair", "apart", "leader-apart"),
     *("operation", "clock", "slow-disk", "full-disk", "failing-sync", "silent-node", "heal"),
     *("struck after VoteReply", "struck after Append", "struck after AppendReply"),
+    *("leader-power", "leader-pause", "power lost within a job", "torn groups cut"),
     *("damage to ledger", "damage to blobs", "damage to snapshots", "ended by a disk fault"),
     # late members, and what is repaired from peers
     *("appends from the ledger", "SnapshotChunk", "snapshots installed", "snapshots written"),

@@ -73,15 +73,17 @@ def submission(
     priority: int | None = None,
     tasks: TaskSet | None = None,
     requeue: bool = True,
+    script_bytes: int = 0,
 ) -> SubmitJob:
-    """Return a batch job's submission."""
+    """Return a batch job's submission; its script has a few bytes more than asked for."""
+    script = f"#!/bin/sh\necho {name}\n".encode() + b"#" * script_bytes
     return SubmitJob(
         spec=_spec(name, requeue=requeue),
         tasks=tasks,
         throttle=0,
         hold=hold,
         priority=priority,
-        attachments=(Attachment("script", f"#!/bin/sh\necho {name}\n".encode()),),
+        attachments=(Attachment("script", script),),
     )
 
 
@@ -115,6 +117,7 @@ class People:
             name,
             tasks=TaskSet(((0, world.rng.randrange(1, 4), 1),)) if is_array else None,
             requeue=world.rng.random() < 0.7,
+            script_bytes=world.rng.choice((0, 1000, 4000)),
         )
         request_ids: list[bytes] = []
 

@@ -177,6 +177,10 @@ class SimMember:
         replica = open_replica(
             self.disk, me=self.me, rng=world.rng, clocks=self.clocks, options=self._options
         )
+        for sentence in replica.storage.notes:
+            world.tell(self.me, "notes:", sentence)
+            if "torn group" in sentence:
+                world.counts["torn groups cut"] += 1
         genesis = replica.storage.genesis
         state = new_state(
             genesis.encoded, cluster_id=genesis.cluster_id, incarnation=genesis.incarnation
@@ -200,11 +204,13 @@ class SimMember:
         self.world.tell(self.me, "loses its power")
         self.is_up = False
         rng = self.world.rng
-        if self._jobs and rng.random() < 0.7:
+        if self._jobs and rng.random() < 0.8:
             self.world.counts["power lost within a job"] += 1
-            self.disk.crash_after(rng.randrange(1, 4))
+            self.disk.crash_after(rng.choice((1, 2, 2, 3, 8)))
+            # The first is what has been with the disk for longest.
+            job = self._jobs[0] if rng.random() < 0.5 else rng.choice(self._jobs)
             with suppress(PowerLoss, Exception):
-                rng.choice(self._jobs).run()
+                job.run()
         self._jobs = []
         self.disk.crash(rng)
 

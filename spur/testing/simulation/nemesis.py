@@ -22,6 +22,9 @@ __all__ = ["Nemesis"]
 SOUND_DISK_S = 0.002
 """Longest delay of a disk that is healed."""
 
+WRONG_AT_BOOT = 0.1
+"""Share of the starts that find another time on the machine's clock than there was before."""
+
 NEVER = 1 << 60
 
 
@@ -149,6 +152,8 @@ class Nemesis:
             return
         if self._vandal is not None and not self._stopped:
             self._vandal.visit(member)
+        if "clock" in self._plan.strikes and self._world.rng.random() < WRONG_AT_BOOT:
+            self._set_clock(member)
         self._mend_disk(member)
         member.start()
         if not member.is_up:
@@ -222,8 +227,10 @@ class Nemesis:
         member.disk_is_bad = False
 
     def _clock(self) -> None:
+        self._set_clock(self._someone())
+
+    def _set_clock(self, member: SimMember) -> None:
         rng = self._world.rng
-        member = self._someone()
         member.clocks.offset_ns += int(rng.choice((-1, 1)) * rng.choice((0.3, 3, 3700)) * 1e9)
 
     # -- nodes

@@ -13,7 +13,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from spur.testing.simulation.run import Result, run_seed
@@ -25,6 +24,9 @@ OUT = Path("tests/simulation/out")
 
 CHUNK = 4
 """Seeds given to a process at a time."""
+
+PROGRESS_SEEDS = 1000
+"""Seeds after which a sweep says how far it is."""
 
 
 @dataclass
@@ -97,14 +99,24 @@ def _say(*lines: str) -> None:
     sys.stdout.flush()
 
 
-def _tell_fault(out: Path, result: Result) -> None:
-    if result.fault:
-        path = save_story(result.seed, out)
-        _say(
-            f"seed {result.seed}: {result.fault}",
-            f"    {replay_command(result.seed)}",
-            f"    {path}",
-        )
+class _Teller:
+    """Tells of each faulty seed at once, and how far the sweep has come."""
+
+    def __init__(self, out: Path) -> None:
+        self._out = out
+        self._count = 0
+
+    def __call__(self, result: Result) -> None:
+        self._count += 1
+        if result.fault:
+            path = save_story(result.seed, self._out)
+            _say(
+                f"seed {result.seed}: {result.fault}",
+                f"    {replay_command(result.seed)}",
+                f"    {path}",
+            )
+        if self._count % PROGRESS_SEEDS == 0:
+            _say(f"{self._count} seeds")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -123,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for result in results:
             _say(*result.story, f"seed {result.seed}: {result.fault or 'no fault'}")
         return int(any(result.fault for result in results))
-    total = sweep(seeds, jobs=options.jobs, told=partial(_tell_fault, options.out))
+    total = sweep(seeds, jobs=options.jobs, told=_Teller(options.out))
     if options.counts:
         for name, count in sorted(total.counts.items()):
             _say(f"{count:10} in {total.runs_with[name]:6} runs: {name}")
