@@ -26,7 +26,7 @@ from spur.wire.calls import WIRE_VERSION, Greeting, encode
 from spur.wire.frames import FRAME_BYTES_MAX, encode_frames
 from spur.wire.hello import Hello, HostName, Lane, encode_hello
 
-FUZZ_SECONDS = 6.0
+FUZZ_SECONDS = 4.0
 """The budget of the test that sends garbage."""
 
 GROWTH_MIB_MAX = 96
