@@ -136,7 +136,7 @@ def votes_counted_by_number() -> Iterator[None]:
         yield
 
 
-@fault(4)
+@fault(1)
 def vote_granted_to_a_shorter_log() -> Iterator[None]:
     """A vote goes to whoever asks first, also when entries are missing in its log."""
     with replaced(Elections, _is_fresh=lambda self, message: True):
@@ -291,7 +291,7 @@ def acknowledged_before_the_sync() -> Iterator[None]:
         yield
 
 
-@fault(9)
+@fault(25)
 def torn_group_taken_for_corruption() -> Iterator[None]:
     """A write that the power cut short stops the replica for good."""
 
@@ -394,7 +394,7 @@ def chunks_of_another_snapshot() -> Iterator[None]:
         yield
 
 
-@fault(5)
+@fault(179)
 def blobs_of_coming_entries_erased() -> Iterator[None]:
     """A snapshot erases blobs of entries that were not in the ledger yet when it was written."""
     with replaced(replica_module, digests_of=lambda entry: []):
@@ -402,7 +402,7 @@ def blobs_of_coming_entries_erased() -> Iterator[None]:
 
 
 # -- time
-@fault(16)
+@fault(38)
 def own_clock_stamped() -> Iterator[None]:
     """A leader stamps its own clock, an hour ahead of everybody's."""
 
@@ -413,7 +413,7 @@ def own_clock_stamped() -> Iterator[None]:
         yield
 
 
-@fault(5)
+@fault(4)
 def stamps_go_back() -> Iterator[None]:
     """A leader stamps the majority's clocks, though the last stamp was later."""
     original = ClockJudge.stamp

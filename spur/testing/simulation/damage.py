@@ -30,32 +30,35 @@ class Vandal:
         rng = self._world.rng
         if member is not self._victim or rng.random() > CHANCE:
             return
-        names = self._candidates()
-        if not names:
+        kinds = [names for names in (self._segments(), self._packs(), self._snapshots()) if names]
+        if not kinds:
             return
-        name = rng.choice(names)
+        name = rng.choice(rng.choice(kinds))
         disk = member.disk
         file = disk.open(name)
         size = file.size()
         file.close()
         if size:
+            member.files_are_damaged = True
             disk.flip(name, rng.randrange(size), rng.randrange(8))
             self._world.counts["damage to " + name.partition("/")[0]] += 1
             self._world.tell(member.me, "is damaged in", name)
 
-    def _candidates(self) -> list[str]:
+    def _segments(self) -> list[str]:
+        return [
+            f"ledger/{name}"
+            for name in self._victim.disk.names("ledger")
+            if name.endswith(".sealed") and self._is_elsewhere(name.partition(".")[0])
+        ]
+
+    def _packs(self) -> list[str]:
+        names = self._victim.disk.names("blobs") if self._others else []
+        return [f"blobs/{name}" for name in names]
+
+    def _snapshots(self) -> list[str]:
         disk = self._victim.disk
-        found = []
-        for name in disk.names("ledger"):
-            path = f"ledger/{name}"
-            if name.endswith(".sealed") and self._is_elsewhere(name.partition(".")[0]):
-                found.append(path)
-        if self._others:
-            found += [f"blobs/{name}" for name in disk.names("blobs")]
-        for directory in disk.names("snapshots"):
-            path = f"snapshots/{directory}"
-            found += [f"{path}/{name}" for name in disk.names(path)]
-        return found
+        paths = [f"snapshots/{name}" for name in disk.names("snapshots") if name.isdigit()]
+        return [f"{path}/{name}" for path in paths for name in disk.names(path)]
 
     def _is_elsewhere(self, number: str) -> bool:
         return any(

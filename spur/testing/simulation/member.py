@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from spur.consensus.faults import DiskFault
+from spur.consensus.faults import DiskFault, LedgerDamaged
 from spur.consensus.messages import Append
 from spur.consensus.opening import ReplicaOptions, open_replica
 from spur.consensus.replica import Job, Replica
@@ -133,6 +133,8 @@ class SimMember:
         self.disk_delay_s = disk_delay_s
         self.disk_is_bad = False
         """Its disk is made to refuse something: ending because of that is right."""
+        self.files_are_damaged = False
+        """Bits of its files were flipped: it may meet what it has to repair."""
         self.is_up = False
         self.is_paused = False
         self.starts = 0
@@ -312,12 +314,17 @@ class SimMember:
             self._guarded(self.replica.snapshot_written, index)
 
     def _write_snapshot(self) -> int:
-        """Be the snapshot process; 0 when there was nothing new, or a bad disk ended it."""
+        """Be the snapshot process; 0 when there was nothing new, or its disk or files ended it."""
         try:
             return Snapshotter(self.disk, self.replica.storage.genesis).write()
         except DiskFault:
             if not self.disk_is_bad:
                 raise
+            return 0
+        except LedgerDamaged:
+            if not self.files_are_damaged:
+                raise
+            self.world.counts["snapshot processes ended by damage"] += 1
             return 0
 
     def receive(self, message: Any) -> None:
