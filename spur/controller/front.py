@@ -23,6 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from spur.commands.decide import COMMANDS, Context, Decision, decide
+from spur.commands.history import HISTORY
 from spur.consensus.clock import ClockStep
 from spur.consensus.faults import SnapshotDamaged
 from spur.consensus.port import Refusal, SnapshotSource, TimedLog
@@ -115,6 +116,10 @@ class Front:
             respond(self._reply_now(call, Refused("invalid-value", str(error))))
             return
         asked = _Asked(call, actor, respond, request)
+        if type(request) in HISTORY:
+            text = "no projector follows this controller"
+            respond(self._reply_now(call, Refused("history-behind", text)))
+            return
         row = COMMANDS[type(request)]
         if row.local:
             # It rests on this replica alone, not on entries that may never be committed.

@@ -88,6 +88,8 @@ _ROWS = (
     _row("foreign-peer", Fault.PEER, Retry.NEVER, 1, "the other side is not who it should be"),
     _row("unreachable", Fault.OPERATOR, Retry.NOW, 1, "no controller takes the request"),
     _row("timed-out", Fault.PEER, Retry.NOW, 1, "the other side was silent for too long"),
+    # -- the read model
+    _row("history-behind", Fault.OURS, Retry.NOW, 1, "the read model has not come so far yet"),
     # -- ours
     _row("fault", Fault.OURS, Retry.NEVER, 1, "the request ran into a fault of ours"),
 )
