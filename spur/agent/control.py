@@ -2,7 +2,7 @@
 
     control   `Signal` and `Kill`, framed; each is answered by `Heard`. A connection that stays open
               ends when the supervisor does.
-    stream    the input and output of a step's tasks, as in `spur.wire.taskio`
+    stream    the input and output of a step's tasks, as in `spur.wire.streams`
 
 Both are found through the directory, so they outlive the agent that started the supervisor. Only
 the agent's own user can connect.

@@ -29,6 +29,9 @@ __all__ = [
 ]
 
 
+ADDRESS_LENGTH_MAX = 262
+"""The longest host name, a colon and a port, with some room for brackets."""
+
 NODES_PER_PAGE_MAX = 1_000
 """Nodes that one answer shows, so that no query holds the loop."""
 
@@ -62,6 +65,12 @@ def decide_register_node(
         return refused
     if not request.boot_id:
         return Rejection("invalid-value", "the boot id is empty; nothing was changed")
+    if len(request.address) > ADDRESS_LENGTH_MAX:
+        return Rejection(
+            "invalid-value",
+            f"an address of {len(request.address)} characters; it has at most "
+            f"{ADDRESS_LENGTH_MAX}; nothing was changed",
+        )
     row = node_row(state, request.node)
     registered = NodeRegistered(
         node=request.node,
@@ -71,6 +80,7 @@ def decide_register_node(
         memory_mib=request.memory_mib,
         gpu_kind=request.gpu_kind,
         gpus=request.gpus,
+        address=request.address,
     )
     events: list[Event] = []
     if row.lost_ns or any(

@@ -22,6 +22,8 @@ class NodeRegistered(Event, frozen=True):
     memory_mib: int
     gpu_kind: str
     gpus: int
+    address: str
+    """host:port where it takes streams of steps; empty when it takes none."""
 
 
 @event("node.lost")

@@ -67,6 +67,8 @@ class NodeRow(Row, frozen=True):
     memory_mib: int
     gpu_kind: str
     gpus: int
+    address: str
+    """Where its agent takes streams of steps; empty when it takes none."""
 
 
 UNTOUCHED = NodeRow(
@@ -83,6 +85,7 @@ UNTOUCHED = NodeRow(
     memory_mib=0,
     gpu_kind="",
     gpus=0,
+    address="",
 )
 """The row of a node that nothing happened to yet."""
 
@@ -166,6 +169,7 @@ def apply_node_registered(state: State, at: At, event: NodeRegistered) -> None:
             memory_mib=event.memory_mib,
             gpu_kind=event.gpu_kind,
             gpus=event.gpus,
+            address=event.address,
         ),
     )
 

@@ -10,17 +10,6 @@ import pytest
 
 from spur.agent import control
 from spur.wire.frames import FrameDecoder
-from spur.wire.taskio import (
-    EVERY_TASK,
-    TASK_IO_LIMIT,
-    Finished,
-    Input,
-    Output,
-    TaskEnded,
-    TaskIo,
-    decode_task_io,
-    encode_task_io,
-)
 
 
 def deep(tmp_path: Path) -> Path:
@@ -69,18 +58,3 @@ def test_no_order_is_refused() -> None:
     """Something else speaks into the socket."""
     with pytest.raises(msgspec.MsgspecError):
         control.decode_order(b"\x93\xa4stop\x01\x02")
-
-
-@pytest.mark.parametrize(
-    "message",
-    [
-        Output(task=3, fd=2, data=b"x" * 10),
-        TaskEnded(task=0, exit_code=3, signal=0, core=False),
-        Finished(why=""),
-        Input(task=EVERY_TASK, data=b""),
-    ],
-)
-def test_task_io_comes_back_as_it_went(message: TaskIo) -> None:
-    """A supervisor and the one who is attached speak the same."""
-    (payload,) = FrameDecoder(TASK_IO_LIMIT).feed(encode_task_io(message))
-    assert decode_task_io(payload) == message

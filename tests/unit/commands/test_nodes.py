@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from spur.events.envelope import Actor
 from spur.projections.nodes import is_usable
@@ -67,6 +68,15 @@ def test_registering_twice_is_one_event(cluster: Cluster) -> None:
     index = cluster.state.index
     assert cluster.ask(REGISTER, agent(cluster)) == Done()
     assert cluster.state.index == index
+
+
+def test_a_node_says_where_it_takes_streams(cluster: Cluster) -> None:
+    """Its agent comes back at another port; an address without end is refused."""
+    cluster.ask(REGISTER, agent(cluster))
+    moved = replace(REGISTER, address="n1.hall:6818")
+    assert cluster.ask(moved, agent(cluster)) == Done()
+    assert cluster.state.nodes[N1].address == "n1.hall:6818"
+    refused(cluster.ask(replace(REGISTER, address="n" * 263), agent(cluster)), "invalid-value")
 
 
 def test_an_agent_speaks_for_its_own_nodes_alone(cluster: Cluster) -> None:

@@ -1,0 +1,236 @@
+"""Streams: what flows between srun and the tasks of a step, one stream a node.
+
+    srun --unix--> spurd of its host --TLS--> spurd of the node --unix--> supervisor of the step
+
+    srun                     relay            agent of the node            supervisor
+    Splice(address, Open) ->
+                             Attach(Open)  ->  finds the supervisor of the step
+    Program                ---------------------------------------------->  runs the tasks
+                           <----------------------------------------------  Attached
+    Input, Signal          ---------------------------------------------->
+                           <------------------------------  Output, TaskEnded, Finished
+                           <-  StreamRefused, from whoever cannot go on; then the stream ends
+
+After `Splice` and `Attach` both hosts copy bytes and look at nothing, so srun and supervisor speak
+as if they shared a socket. Everything is a message in frames (`frames.py`). The supervisor gets
+what comes behind `Attach`; srun need not wait for `Attached` before it sends on.
+
+A stream is opened with the key of its step: 32 random bytes that srun made and whose SHA-256 is in
+`step.started`. Whoever has the key is the one who started the step, whatever host vouches for
+them. What a step executes travels here and not through the log: it steers no decision, and without
+its srun there is nothing to run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Annotated, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from spur.wire.calls import ClusterId, Index, UserId, decode_message
+from spur.wire.frames import MessageLimit, encode_frames
+
+__all__ = [
+    "CHUNK_BYTES_MAX",
+    "EVERY_TASK",
+    "FROM_STEP_LIMIT",
+    "KEY_SIZE",
+    "STEP_ITSELF",
+    "STREAM_VERSION",
+    "TO_STEP_LIMIT",
+    "Attach",
+    "Attached",
+    "Finished",
+    "FromStep",
+    "Input",
+    "Open",
+    "Opening",
+    "Output",
+    "Program",
+    "Signal",
+    "Splice",
+    "StreamRefused",
+    "TaskEnded",
+    "ToStep",
+    "decode_from_step",
+    "decode_opening",
+    "decode_to_step",
+    "key_digest",
+    "stream_frames",
+]
+
+STREAM_VERSION = 1
+"""Of the messages in this file; both ends must speak the same."""
+
+KEY_SIZE = 32
+"""Bytes of a step's key."""
+
+CHUNK_BYTES_MAX = 64 * 1024
+"""Bytes of one piece of input or output."""
+
+EVERY_TASK = -1
+"""As the task of an `Input`: every task of the node."""
+
+STEP_ITSELF = -1
+"""As the task of an `Output`: no task wrote it; Slurm's own words about the step."""
+
+TO_STEP_LIMIT = MessageLimit(name="message to a step", bytes_max=4 << 20)
+"""A program with its environment is the longest."""
+
+FROM_STEP_LIMIT = MessageLimit(name="message of a step", bytes_max=CHUNK_BYTES_MAX + 4096)
+
+Task: TypeAlias = Annotated[int, Meta(ge=-1, le=(1 << 31) - 1)]
+
+
+class Open(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Which step on which node is meant, and the proof that the opener started it."""
+
+    node: str
+    job_id: Index
+    run: Index
+    step_id: Index
+    key: Annotated[bytes, Meta(min_length=KEY_SIZE, max_length=KEY_SIZE)]
+
+
+class Splice(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=64):
+    """The first message of srun to the agent of its own host: connect me."""
+
+    version: int
+    address: str
+    """host:port of the node's agent."""
+    open: Open
+
+
+class Attach(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=65):
+    """The first message of that agent to the agent of the node, under TLS."""
+
+    version: int
+    cluster_id: ClusterId
+    uid: UserId
+    """Who opens it, as the kernel of the opener's host says."""
+    gid: UserId
+    open: Open
+
+
+class Program(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=66):
+    """What every task of the step executes; sent once on each node's stream."""
+
+    argv: tuple[bytes, ...]
+    environment: bytes
+    """NAME=value, each ended by a zero byte; the supervisor adds what differs between tasks."""
+    working_directory: bytes
+    umask: Annotated[int, Meta(ge=0, le=0o777)]
+    limits: tuple[tuple[int, int, int], ...]
+    """Resource limits to set: number of the resource, soft, hard; -1 is none."""
+    stdin_path: bytes
+    """Pattern of a file for each task; empty: from the stream, b"/dev/null" for none."""
+    stdout_path: bytes
+    """Pattern of a file for each task; empty: to the stream."""
+    stderr_path: bytes
+    """As `stdout_path`; where stdout has a file and this is empty, both go there."""
+    appends: bool
+    """Whether those files are opened to append, not cut."""
+    kill_on_bad_exit: bool
+    """Whether the node's tasks are ended when one fails."""
+    pty: tuple[int, int] | None
+    """Rows and columns of a terminal for the first task; None for pipes."""
+
+
+class Input(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=67):
+    """Bytes for the standard input of a task of this node, or of all of them."""
+
+    task: Task
+    """Its number in the whole step, or `EVERY_TASK`."""
+    data: Annotated[bytes, Meta(max_length=CHUNK_BYTES_MAX)]
+    """Empty: the end of the input."""
+
+
+class Signal(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=68):
+    """A signal for every task of this node."""
+
+    signal: Annotated[int, Meta(ge=1, le=64)]
+
+
+class Attached(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=69):
+    """The supervisor has the stream. What it had buffered follows."""
+
+    node: str
+
+
+class Output(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=70):
+    """Bytes that a task wrote."""
+
+    task: Task
+    """Its number in the whole step, or `STEP_ITSELF`."""
+    fd: Annotated[int, Meta(ge=1, le=2)]
+    data: Annotated[bytes, Meta(max_length=CHUNK_BYTES_MAX)]
+    """Empty: the end of what it writes there."""
+
+
+class TaskEnded(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=71):
+    """A task ended."""
+
+    task: Task
+    exit_code: Annotated[int, Meta(ge=0, le=255)]
+    signal: Annotated[int, Meta(ge=0, le=127)]
+    """What ended it; 0 for an exit of its own."""
+    core: bool
+    """Whether it left a core file."""
+    out_of_memory: bool
+
+
+class Finished(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=72):
+    """Every task of the node has ended and all that they wrote was sent; the last message."""
+
+    why: str
+    """Why no task was started; empty when they were."""
+
+
+class StreamRefused(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=73):
+    """There is no stream, or it cannot go on; the last message."""
+
+    code: str
+    """A key of `spur.values.errors.ERROR_CODES`."""
+    text: str
+
+
+Opening: TypeAlias = Splice | Attach
+"""What a stream begins with."""
+
+ToStep: TypeAlias = Program | Input | Signal
+"""What srun sends."""
+
+FromStep: TypeAlias = Attached | Output | TaskEnded | Finished | StreamRefused
+"""What agents and supervisors send."""
+
+_encoder = msgspec.msgpack.Encoder()
+_opening: msgspec.msgpack.Decoder[Opening] = msgspec.msgpack.Decoder(Opening)
+_to_step: msgspec.msgpack.Decoder[ToStep] = msgspec.msgpack.Decoder(ToStep)
+_from_step: msgspec.msgpack.Decoder[FromStep] = msgspec.msgpack.Decoder(FromStep)
+
+
+def key_digest(key: bytes) -> bytes:
+    """Return what the log holds of a step's key."""
+    return hashlib.sha256(key).digest()
+
+
+def stream_frames(message: Opening | ToStep | FromStep) -> bytes:
+    """Return a message as the bytes that go over the stream."""
+    return b"".join(encode_frames(_encoder.encode(message)))
+
+
+def decode_opening(data: bytes) -> Opening:
+    """Return the first message of a stream. Raises: PeerFault for anything else."""
+    return decode_message(_opening, data, "the opening of a stream")
+
+
+def decode_to_step(data: bytes) -> ToStep:
+    """Return what srun sent. Raises: PeerFault for anything else."""
+    return decode_message(_to_step, data, "a message to a step")
+
+
+def decode_from_step(data: bytes) -> FromStep:
+    """Return what an agent or a supervisor sent. Raises: PeerFault for anything else."""
+    return decode_message(_from_step, data, "a message of a step")

@@ -1,0 +1,45 @@
+"""Which task of a step runs where, and how steps are called."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spur.values.steps import BATCH_STEP, EXTERN_STEP, Dealing, step_name, tasks_on
+
+
+@pytest.mark.parametrize(
+    ("dealing", "plane", "expected"),
+    [
+        (Dealing.BLOCK, 1, [(0, 1, 2), (3, 4), (5,)]),
+        (Dealing.CYCLIC, 1, [(0, 3, 5), (1, 4), (2,)]),
+        (Dealing.PLANE, 2, [(0, 1, 5), (2, 3), (4,)]),
+    ],
+)
+def test_tasks_on_deals_as_asked(
+    dealing: Dealing, plane: int, expected: list[tuple[int, ...]]
+) -> None:
+    """Three nodes of three, two and one task get their numbers in blocks, in turn, in planes."""
+    found = [tasks_on((3, 2, 1), node, dealing=dealing, plane=plane) for node in range(3)]
+    assert found == expected
+
+
+@given(
+    counts=st.lists(st.integers(0, 9), min_size=1, max_size=8).map(tuple),
+    dealing=st.sampled_from(Dealing),
+    plane=st.integers(1, 4),
+)
+def test_tasks_on_deals_each_task_once(
+    counts: tuple[int, ...], dealing: Dealing, plane: int
+) -> None:
+    """However it is dealt, each node gets its count and each number is given once."""
+    dealt = [tasks_on(counts, node, dealing=dealing, plane=plane) for node in range(len(counts))]
+    assert tuple(map(len, dealt)) == counts
+    assert sorted(number for numbers in dealt for number in numbers) == list(range(sum(counts)))
+    assert all(numbers == tuple(sorted(numbers)) for numbers in dealt)
+
+
+def test_step_name_is_slurms() -> None:
+    """Steps of srun are numbers; the batch script's and the extern step have names."""
+    assert [step_name(7), step_name(BATCH_STEP), step_name(EXTERN_STEP)] == ["7", "batch", "extern"]
