@@ -16,7 +16,8 @@ from spur.events.jobs import JobTasksSplit
 from spur.events.runs import JobStarted, PlacementDecision, RefusedNodes
 from spur.projections.jobs import JobRow, next_job_id
 from spur.projections.nodes import block_of, is_usable
-from spur.projections.partitions import PartitionRow
+from spur.projections.partitions import PartitionRow, may_share
+from spur.projections.resources import NodeUse, can_hold
 from spur.projections.runrows import RunRow
 from spur.projections.state import State
 from spur.values.arrays import TaskSet
@@ -25,7 +26,6 @@ from spur.values.errors import Rejection
 from spur.values.hostlist import parse_hostlist
 from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.states import Hold, Phase
-from spur.values.tres import NodeShare
 from spur.wire.runs import PlaceJobs, Placement, PlacementsJudged, RefusedPlacement
 
 __all__ = ["PLACEMENTS_PER_PART_MAX", "held_beyond"]
@@ -49,18 +49,14 @@ class _Draft:
     started: set[JobId] = field(default_factory=set)
     left: dict[JobId, TaskSet] = field(default_factory=dict)
     """Tasks of rows from which some were split off."""
-    used: dict[NodeName, tuple[int, int, int]] = field(default_factory=dict)
-    """CPUs, MiB and GPUs held by now, of nodes that were touched."""
+    used: dict[NodeName, NodeUse] = field(default_factory=dict)
+    """What is held by now on nodes that were touched."""
     running_tasks: dict[JobId, int] = field(default_factory=dict)
     nodes_of: dict[PartitionName, frozenset[str]] = field(default_factory=dict)
 
-    def used_on(self, node: NodeName) -> tuple[int, int, int]:
+    def used_on(self, node: NodeName) -> NodeUse:
         """Return what is held on a node."""
-        known = self.used.get(node)
-        if known is not None:
-            return known
-        use = self.state.allocations.use(node)
-        return use.cpus, use.memory_mib, use.gpus
+        return self.used.get(node) or self.state.allocations.use(node)
 
     def nodes_in(self, name: PartitionName, partition: PartitionRow) -> frozenset[str]:
         """Return the nodes of a partition."""
@@ -169,31 +165,21 @@ def _refuse_nodes(
     if len({share.node for share in shares}) != len(shares):
         return _does_not_fit("a node is named twice")
     members = draft.nodes_in(placement.partition, partition)
+    jobs_per_cpu_max = partition.block.jobs_per_resource_max
     for share in shares:
         node, block = share.node, block_of(draft.state, share.node)
         if block is None or node not in members or not is_usable(draft.state, node):
             return _does_not_fit(f"node {node!r} takes no jobs of {placement.partition!r}")
-        if not _fits(share, draft.used_on(node), block):
+        if share.is_shared and not may_share(partition.block, ask):
+            return _does_not_fit(f"job {placement.job_id} shares its CPUs with no other")
+        use = draft.used_on(node)
+        if not can_hold(use, share, block, jobs_per_cpu_max=jobs_per_cpu_max):
             return _does_not_fit(f"what is asked of node {node!r} is not free there")
     return None
 
 
 def _does_not_fit(text: str) -> Rejection:
     return Rejection("does-not-fit", text)
-
-
-def _fits(share: NodeShare, used: tuple[int, int, int], block: NodeBlock) -> bool:
-    """Whether a share is sensible and free."""
-    cpus, memory_mib, gpus = used
-    return (
-        share.cpus >= 1
-        and share.memory_mib >= 0
-        and share.gpus >= 0
-        and cpus + share.cpus <= block.cpus
-        and memory_mib + share.memory_mib <= block.memory_mib
-        and not share.gpus & gpus
-        and not share.gpus >> block.gpus
-    )
 
 
 def _take(
@@ -214,12 +200,7 @@ def _take(
     if job.array_id:
         draft.running_tasks[job.array_id] = draft.running_of(job.array_id) + 1
     for share in placement.shares:
-        cpus, memory_mib, gpus = draft.used_on(share.node)
-        draft.used[share.node] = (
-            cpus + share.cpus,
-            memory_mib + share.memory_mib,
-            gpus | share.gpus,
-        )
+        draft.used[share.node] = draft.used_on(share.node).plus(started, share)
     decision = PlacementDecision(
         request.policy_digest,
         request.based_on,
@@ -251,7 +232,11 @@ def held_beyond(state: State, blocks: tuple[NodeBlock, ...]) -> Rejection | None
                 f"node {node!r} has running jobs and would be gone; nothing was changed",
                 "drain it first, and wait until its jobs have ended",
             )
-        if use.cpus > block.cpus or use.memory_mib > block.memory_mib or use.gpus >> block.gpus:
+        if (
+            use.cpu_mask >> block.cpus
+            or use.memory_mib > block.memory_mib
+            or use.gpus >> block.gpus
+        ):
             return Rejection(
                 "wrong-state",
                 f"running jobs hold more of node {node!r} than it would have; nothing was changed",

@@ -16,6 +16,7 @@ from spur.projections.runrows import FINAL, RunRow
 from spur.values.arrays import TaskSet
 from spur.values.ids import NodeName
 from spur.values.states import NodeShareState, Phase
+from spur.values.tres import cpu_mask
 
 if TYPE_CHECKING:
     from spur.projections.state import State
@@ -25,14 +26,26 @@ __all__: list[str] = []
 
 @invariant("resources-never-oversold")
 def oversold(state: State) -> Iterator[str]:
-    """On each node the runs hold together at most what it has, and each GPU at most once."""
+    """On each node the runs hold together at most what it has, and each GPU at most once.
+
+    A CPU is held once too, unless all that hold it share.
+    """
     cpus: dict[NodeName, int] = {}
+    alone: dict[NodeName, int] = {}
     memory_mib: dict[NodeName, int] = {}
     gpus: dict[NodeName, int] = {}
     for job_id in state.runs.sorted_keys():
         for share in held_shares(state.runs[job_id]):
             node = share.node
-            cpus[node] = cpus.get(node, 0) + share.cpus
+            mask = cpu_mask(share.cpu_set)
+            closed = cpus if not share.is_shared else alone
+            if closed.get(node, 0) & mask:
+                yield f"job {job_id} holds a CPU of node {node} that another job holds"
+            if not 1 <= share.cpus <= mask.bit_count():
+                yield f"job {job_id} is shown {share.cpus} CPUs of the set {mask:#x}"
+            cpus[node] = cpus.get(node, 0) | mask
+            if not share.is_shared:
+                alone[node] = alone.get(node, 0) | mask
             memory_mib[node] = memory_mib.get(node, 0) + share.memory_mib
             if gpus.get(node, 0) & share.gpus:
                 yield f"job {job_id} holds a GPU of node {node} that another job holds"
@@ -42,8 +55,8 @@ def oversold(state: State) -> Iterator[str]:
         if has is None:
             yield f"node {node} has runs and is not configured"
             continue
-        if cpus[node] > has.cpus:
-            yield f"node {node} has {has.cpus} CPUs and {cpus[node]} are held"
+        if cpus[node] >> has.cpus:
+            yield f"node {node} has {has.cpus} CPUs and those of mask {cpus[node]:#x} are held"
         if memory_mib[node] > has.memory_mib:
             yield f"node {node} has {has.memory_mib} MiB and {memory_mib[node]} are held"
         if gpus[node] >> has.gpus:

@@ -11,14 +11,15 @@ from spur.events.partitions import PartitionUpdated
 from spur.projections.apply import At, applies
 from spur.projections.invariants import invariant
 from spur.projections.tables import Row, replace_rows
-from spur.values.config import PartitionBlock, PartitionState
+from spur.values.config import OverSubscribe, PartitionBlock, PartitionState
 from spur.values.hostlist import parse_hostlist
 from spur.values.ids import NodeName, PartitionName
+from spur.values.jobspec import ResourceAsk, Sharing
 
 if TYPE_CHECKING:
     from spur.projections.state import State
 
-__all__ = ["Members", "PartitionRow", "configure_partitions", "default_partition"]
+__all__ = ["Members", "PartitionRow", "configure_partitions", "default_partition", "may_share"]
 
 
 class PartitionRow(Row, frozen=True):
@@ -78,6 +79,18 @@ def default_partition(state: State) -> PartitionName | None:
         if state.partitions[name].block.default:
             return name
     return None
+
+
+def may_share(block: PartitionBlock, ask: ResourceAsk) -> bool:
+    """Return whether a job of this ask holds CPUs that other jobs may hold as well.
+
+    Source: slurm.conf(5) OverSubscribe.
+    """
+    if block.jobs_per_resource_max < 2 or ask.sharing in (Sharing.EXCLUSIVE, Sharing.USER):
+        return False
+    if block.over_subscribe is OverSubscribe.YES:
+        return ask.sharing is Sharing.OVERSUBSCRIBE
+    return block.over_subscribe is OverSubscribe.FORCE
 
 
 def configure_partitions(state: State, blocks: tuple[PartitionBlock, ...]) -> None:

@@ -11,24 +11,81 @@ from itertools import compress
 from typing import NamedTuple
 
 from spur.projections.runrows import FINAL, RunRow
+from spur.values.config import NodeBlock
 from spur.values.ids import JobId, NodeName
 from spur.values.states import Phase
-from spur.values.tres import NodeShare
+from spur.values.tres import NodeShare, cpu_mask, cpu_set
 
-__all__ = ["Allocations", "NodeUse", "held_flags", "held_shares"]
+__all__ = ["UNUSED", "Allocations", "NodeUse", "can_hold", "held_flags", "held_shares"]
 
 
 class NodeUse(NamedTuple):
     """What all runs together hold on one node."""
 
-    cpus: int
+    cpu_mask: int
+    """Bit i set: CPU i is held."""
+    shared_mask: int
+    """Those of them that further runs may hold as well."""
     memory_mib: int
     gpus: int
     """Mask of the devices that are held."""
-    jobs: frozenset[JobId]
+    jobs: dict[JobId, NodeShare]
+    """What each job holds; never changed in place."""
+
+    @property
+    def cpus(self) -> int:
+        """How many CPUs are held."""
+        return self.cpu_mask.bit_count()
+
+    def plus(self, key: JobId, share: NodeShare) -> NodeUse:
+        """Return the use with one more share."""
+        mask = cpu_mask(share.cpu_set)
+        return NodeUse(
+            self.cpu_mask | mask,
+            self.shared_mask | mask if share.is_shared else self.shared_mask,
+            self.memory_mib + share.memory_mib,
+            self.gpus | share.gpus,
+            {**self.jobs, key: share},
+        )
+
+    def minus(self, key: JobId, share: NodeShare) -> NodeUse:
+        """Return the use without a share that it has."""
+        jobs = {job_id: held for job_id, held in self.jobs.items() if job_id != key}
+        mask = cpu_mask(share.cpu_set)
+        kept = 0
+        if share.is_shared:
+            for held in jobs.values():
+                kept |= cpu_mask(held.cpu_set) & mask
+        return NodeUse(
+            self.cpu_mask & ~mask | kept,
+            self.shared_mask & ~mask | kept,
+            self.memory_mib - share.memory_mib,
+            self.gpus & ~share.gpus,
+            jobs,
+        )
 
 
-UNUSED = NodeUse(0, 0, 0, frozenset())
+UNUSED = NodeUse(0, 0, 0, 0, {})
+
+
+def can_hold(use: NodeUse, share: NodeShare, block: NodeBlock, *, jobs_per_cpu_max: int) -> bool:
+    """Whether a share is sensible, and free on a node of which so much is held.
+
+    `jobs_per_cpu_max` is how many jobs may hold one CPU, where all of them share.
+    """
+    mask = cpu_mask(share.cpu_set)
+    if not 1 <= share.cpus <= mask.bit_count() or cpu_set(mask) != share.cpu_set:
+        return False
+    if mask >> block.cpus or share.memory_mib < 0 or share.gpus < 0 or share.gpus >> block.gpus:
+        return False
+    if use.memory_mib + share.memory_mib > block.memory_mib or use.gpus & share.gpus:
+        return False
+    if not mask & use.cpu_mask:
+        return True
+    if not share.is_shared or mask & use.cpu_mask & ~use.shared_mask:
+        return False
+    also = sum(1 for held in use.jobs.values() if cpu_mask(held.cpu_set) & mask)
+    return also < jobs_per_cpu_max
 
 
 _HELD_BY_STATE = bytes(0 if state in FINAL else 1 for state in range(256))
@@ -74,7 +131,7 @@ class Allocations:
         self._running_tasks: dict[JobId, int] = {}
 
     def change(self, key: JobId, old: RunRow | None, new: RunRow | None) -> None:
-        """Follow one run. Raises: ValueError when a device would be held twice."""
+        """Follow one run. Raises: ValueError when a device or CPU would be held twice."""
         before = None if old is None else old.started
         after = None if new is None else new.started
         if before is None and after is None:
@@ -101,25 +158,19 @@ class Allocations:
         nodes = self._nodes
         changed: dict[NodeName, NodeUse] = {}
         for share in gone:
-            use = nodes[share.node]
-            changed[share.node] = NodeUse(
-                use.cpus - share.cpus,
-                use.memory_mib - share.memory_mib,
-                use.gpus & ~share.gpus,
-                use.jobs - {key},
-            )
+            changed[share.node] = nodes[share.node].minus(key, share)
         for share in come:
             use = changed.get(share.node) or nodes.get(share.node, UNUSED)
             if use.gpus & share.gpus:
                 raise ValueError(
                     f"job {key} would hold GPUs of node {share.node!r} that are held already"
                 )
-            changed[share.node] = NodeUse(
-                use.cpus + share.cpus,
-                use.memory_mib + share.memory_mib,
-                use.gpus | share.gpus,
-                use.jobs | {key},
-            )
+            closed = use.cpu_mask & ~use.shared_mask if share.is_shared else use.cpu_mask
+            if closed & cpu_mask(share.cpu_set):
+                raise ValueError(
+                    f"job {key} would hold CPUs of node {share.node!r} that are held already"
+                )
+            changed[share.node] = use.plus(key, share)
         for node, use in changed.items():
             if use.jobs:
                 nodes[node] = use

@@ -18,7 +18,7 @@ from spur.values.errors import Rejection
 from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec, JobText, ResourceAsk, Sharing, encode_text
 from spur.values.states import NodeShareState
-from spur.values.tres import NodeShare, Per
+from spur.values.tres import NodeShare, Per, cpu_set
 from spur.wire.cluster import Tick
 from spur.wire.declare import Attachment
 from spur.wire.jobs import JobAccepted, JobView, SubmitJob
@@ -29,6 +29,8 @@ __all__ = ["ASK", "NODES", "SPEC", "USER", "Hall", "placement", "submission"]
 
 NODES = tuple(NodeName(f"n{number}") for number in range(1, 5))
 """Of 64 CPUs, 512 000 MiB and eight GPUs each."""
+
+CPUS = 64
 
 USER = actor(1001)
 
@@ -125,6 +127,8 @@ class Hall:
         self.cluster = Cluster(checked=checked, commits=commits, is_sealed=is_sealed)
         self.cluster.configure(config)
         self._reports = dict.fromkeys(NODES, 0)
+        #: Where the search for CPUs of the next share begins.
+        self._next_cpu: dict[NodeName, int] = {}
         for node in NODES:
             self.register(node)
 
@@ -178,10 +182,19 @@ class Hall:
             raise ValueError(str(judged))
         return JobId(newest + 1) if is_split else job_id
 
-    @staticmethod
-    def share(node: str, *, cpus: int = 1, memory_mib: int = 100, gpus: int = 0) -> NodeShare:
-        """Return a share of a node; `gpus` is a mask."""
-        return NodeShare(NodeName(node), cpus, memory_mib, gpus)
+    def share(self, node: str, *, cpus: int = 1, memory_mib: int = 100, gpus: int = 0) -> NodeShare:
+        """Return a share of a node; `gpus` is a mask.
+
+        Its CPUs are free and in no share returned before, as far as there are any.
+        """
+        name = NodeName(node)
+        held = self.state.allocations.use(name).cpu_mask
+        start = self._next_cpu.get(name, 0)
+        around = [(start + step) % CPUS for step in range(CPUS)]
+        chosen = sorted(around, key=lambda cpu: held >> cpu & 1)[:cpus]
+        self._next_cpu[name] = (chosen[-1] + 1) % CPUS
+        mask = sum(1 << cpu for cpu in chosen)
+        return NodeShare(name, cpus, memory_mib, gpus, cpu_set(mask), False)
 
     # -- agents
     def register(self, node: str, *, boot_id: bytes = b"boot") -> None:

@@ -291,7 +291,7 @@ class Lifecycles:
             gpus &= ~use.gpus
             cpus = max(1, min(cpus, 64 - use.cpus))
             memory_mib = max(0, min(memory_mib, 512_000 - use.memory_mib))
-        return NodeShare(node, cpus, memory_mib, gpus)
+        return self.hall.share(node, cpus=cpus, memory_mib=memory_mib, gpus=gpus)
 
     def _reasons(self) -> None:
         rng, state = self._rng, self.hall.state

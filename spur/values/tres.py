@@ -8,7 +8,16 @@ import msgspec
 
 from spur.values.ids import NodeName
 
-__all__ = ["GPUS_PER_NODE_MAX", "GresAsk", "NodeShare", "Per", "gpu_indexes", "gpu_mask"]
+__all__ = [
+    "GPUS_PER_NODE_MAX",
+    "GresAsk",
+    "NodeShare",
+    "Per",
+    "cpu_mask",
+    "cpu_set",
+    "gpu_indexes",
+    "gpu_mask",
+]
 
 GPUS_PER_NODE_MAX = 64
 """Devices of one node, MIG slices included: a mask of them is one 64-bit integer."""
@@ -41,9 +50,25 @@ class NodeShare(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_u
 
     node: NodeName
     cpus: int
+    """As they are counted for people: at most as many as in `cpu_set`, which has whole cores."""
     memory_mib: int
     gpus: int
     """Bit i set: it holds the node's GPU with index i."""
+    cpu_set: bytes
+    """Which CPUs, as `cpu_set` writes a mask. They are numbered core by core, socket by socket:
+    the threads of one core follow each other. Where a node's CPUs are its cores, one is a core."""
+    is_shared: bool
+    """Whether other runs may hold the same CPUs. Source: slurm.conf(5) OverSubscribe."""
+
+
+def cpu_set(mask: int) -> bytes:
+    """Return a mask of CPUs as it is stored: big-endian, without leading zeros."""
+    return mask.to_bytes((mask.bit_length() + 7) // 8, "big")
+
+
+def cpu_mask(stored: bytes) -> int:
+    """Return the mask of a stored set: bit i stands for CPU i."""
+    return int.from_bytes(stored, "big")
 
 
 def gpu_mask(indexes: tuple[int, ...]) -> int:

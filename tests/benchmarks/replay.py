@@ -132,7 +132,7 @@ class Mill:
                 self.cluster.state.runs[job_id].number,
                 None,
                 SPEC.partitions[0],
-                (NodeShare(_node(number), 8, 25_000, 1),),
+                (NodeShare(_node(number), 8, 25_000, 1, b"\xff", False),),
                 (("age", 100), ("fairshare", 200_000)),
                 (),
                 "least fragmentation",

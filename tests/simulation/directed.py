@@ -279,7 +279,7 @@ def _place(script: Script, job_id: JobId, *, run: int) -> Answer:
         run=run,
         task=None,
         partition=MAIN,
-        shares=(NodeShare(N1, 1, 64, 0),),
+        shares=(NodeShare(N1, 1, 64, 0, b"\1", False),),
         factors=(),
         refused=(),
         why_these="the only node",

@@ -31,7 +31,7 @@ from spur.values.config import ConfigFile
 from spur.values.configfile import CONFIG_FILE
 from spur.values.ids import JobId, NodeName
 from spur.values.states import Hold, JobState
-from spur.values.tres import NodeShare
+from spur.values.tres import NodeShare, cpu_set
 from spur.wire.calls import Refused
 from spur.wire.cluster import AcceptClock, AddHost, HostAdded, Reconfigure
 from spur.wire.declare import Answer, Request
@@ -261,7 +261,7 @@ def _placement(row: JobView, node: NodeName) -> Placement:
         run=row.run,
         task=None if row.tasks is None else row.tasks.first,
         partition=MAIN,
-        shares=(NodeShare(node, 1, 64, 0),),
+        shares=(NodeShare(node, 1, 64, 0, cpu_set(1 << row.job_id % 2), False),),
         factors=(),
         refused=(),
         why_these="first in the queue",

@@ -15,8 +15,9 @@ from spur.values.arrays import TaskSet, format_tasks
 from spur.values.config import ConfigFile, PartitionState
 from spur.values.errors import Rejection
 from spur.values.ids import JobId, NodeName, PartitionName
+from spur.values.jobspec import Sharing
 from spur.values.states import Hold, JobState, NodeAction, Phase, Reason
-from spur.values.tres import gpu_mask
+from spur.values.tres import cpu_set, gpu_mask
 from spur.wire.cluster import Reconfigure
 from spur.wire.jobs import HoldJob
 from spur.wire.nodes import UpdateNodes
@@ -167,6 +168,10 @@ BAD_SHARES: list[dict[str, Any]] = [
     {"gpus": 1 << 8},
     {"gpus": -1},
     {"node": NodeName("n9")},
+    {"cpu_set": b""},
+    {"cpu_set": b"\0\1"},
+    {"cpu_set": cpu_set(1 << 64)},
+    {"is_shared": True},
 ]
 
 
@@ -191,6 +196,37 @@ def test_what_is_held_is_not_given_again(hall: Hall, second: dict[str, Any]) -> 
     refused(hall, placement(waiting, share), "does-not-fit")
     hall.end(held)
     assert hall.place(placement(waiting, share)).started == 1
+
+
+def test_a_cpu_is_held_once(hall: Hall) -> None:
+    """Sixty CPUs are free, and a plan gives a job one that is held."""
+    share = hall.share("n1", cpus=4)
+    first, second = hall.submit(), hall.submit()
+    judged = hall.place(placement(first, share), placement(second, share))
+    assert [(refusal.place, refusal.code) for refusal in judged.refusals] == [(1, "does-not-fit")]
+    refused(hall, placement(second, replace(share, cpus=1, cpu_set=b"\x08")), "does-not-fit")
+    assert hall.place(placement(second, replace(share, cpus=1, cpu_set=b"\x10"))).started == 1
+
+
+def test_so_many_jobs_hold_a_cpu_as_the_partition_says() -> None:
+    """OverSubscribe=YES:2: two jobs that ask for it hold one CPU, a third and one alone do not."""
+    text = SMALL_CONFIG.replace(
+        'nodes = "n1"\n', 'nodes = "n1"\nover_subscribe = "YES"\njobs_per_resource_max = 2\n'
+    )
+    hall = Hall(text)
+    ask = replace(ASK, sharing=Sharing.OVERSUBSCRIBE)
+    spec = replace(SPEC, partitions=(PartitionName("debug"),), ask=ask)
+    share = hall.share("n1", cpus=2)
+    shared = replace(share, is_shared=True)
+    jobs = [hall.submit(spec) for _ in range(4)]
+    plan = [placement(job_id, shared, partition="debug") for job_id in jobs[:3]]
+    assert [refusal.place for refusal in hall.place(*plan).refusals] == [2]
+    refused(hall, placement(jobs[3], share, partition="debug"), "does-not-fit")
+    use = hall.state.allocations.use(NodeName("n1"))
+    assert (use.cpus, use.memory_mib, use.shared_mask) == (2, 200, 0b11)
+    hall.end(jobs[0])
+    assert hall.state.allocations.use(NodeName("n1")).shared_mask == 0b11
+    assert hall.place(plan[2]).started == 1
 
 
 def test_the_last_of_everything_can_be_given(hall: Hall) -> None:

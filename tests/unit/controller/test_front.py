@@ -32,7 +32,7 @@ from spur.wire.registry import decode_answer, encode_request
 from spur.wire.runs import PlaceJobs, ReportAnswered, ReportRun
 
 USER = actor(1001, host_role="controller")
-SHARE = NodeShare(NodeName("n1"), 4, 1_000, 0)
+SHARE = NodeShare(NodeName("n1"), 4, 1_000, 0, b"\x0f", False)
 
 
 class TimedMemoryLog(MemoryLog):

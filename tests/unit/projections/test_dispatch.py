@@ -82,10 +82,11 @@ def test_a_launch_says_what_the_agent_needs() -> None:
     """A task of an array starts: the agent hears its spec, task, shares and attachments."""
     hall = Hall()
     array = hall.submit(tasks=TaskSet(((3, 9, 3),)))
-    hall.start(array, hall.share("n1", gpus=5), task=6)
+    share = hall.share("n1", gpus=5)
+    hall.start(array, share, task=6)
     (launch,) = told(hall, LaunchRun)
     assert (launch.array_id, launch.tasks, launch.uid) == (array, TaskSet.single(6), 1001)
-    assert launch.shares == (hall.share("n1", gpus=5),)
+    assert launch.shares == (share,)
     assert launch.attachments == hall.state.arrays[array].attachments
     assert launch.spec == hall.state.jobs[array].spec
 

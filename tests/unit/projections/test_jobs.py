@@ -55,7 +55,9 @@ def submitted(job_id: int) -> JobSubmitted:
 
 
 def started(
-    run: int = 0, attempt: int = 1, shares: tuple[NodeShare, ...] = (NodeShare(N1, 1, 1, 1),)
+    run: int = 0,
+    attempt: int = 1,
+    shares: tuple[NodeShare, ...] = (NodeShare(N1, 1, 1, 1, b"\1", False),),
 ) -> JobStarted:
     """Return the event of a start of job 1."""
     return JobStarted(ONE, run, attempt, GPU, shares, 60, DECISION)
@@ -167,7 +169,13 @@ ILLEGAL: list[tuple[Callable[[Hall], None], Event, str]] = [
     (pending, started(attempt=0), "not its next start"),
     (pending, started(attempt=2), "not its next start"),
     (pending, started(shares=()), "no node, or a node twice"),
-    (pending, started(shares=(NodeShare(N1, 1, 1, 1), NodeShare(N1, 1, 1, 2))), "a node twice"),
+    (
+        pending,
+        started(
+            shares=(NodeShare(N1, 1, 1, 1, b"\1", False), NodeShare(N1, 1, 1, 2, b"\1", False))
+        ),
+        "a node twice",
+    ),
     (array, started(), "several tasks"),
     # -- relaunches
     (pending, JobRelaunched(ONE, 0, 1), "is PENDING"),
@@ -235,7 +243,7 @@ def test_devices_that_are_held_are_not_given_again() -> None:
     hall = Hall()
     hall.start(hall.submit(), hall.share("n1", gpus=1))
     second = hall.submit()
-    event = JobStarted(second, 0, 1, GPU, (NodeShare(N1, 1, 1, 1),), 60, DECISION)
+    event = JobStarted(second, 0, 1, GPU, (NodeShare(N1, 1, 1, 1, b"\1", False),), 60, DECISION)
     with pytest.raises(ApplyFailed, match="GPUs of node 'n1' that are held"):
         hall.cluster.record(event)
     check_invariants(hall.state)
