@@ -28,6 +28,7 @@ class Command(NamedTuple):
 
 
 _LOG_TOOL = "spur.controller.logtool"
+_UP_TOOL = "spur.up.tool"
 
 COMMANDS: tuple[Command, ...] = (
     Command(
@@ -39,6 +40,18 @@ COMMANDS: tuple[Command, ...] = (
         words=("conf", "check"),
         module="conf",
         summary="say which parameters of a slurm.conf are honoured, and what is wrong with it",
+    ),
+    Command(
+        words=("down",),
+        module="up",
+        summary="end the cluster of this machine",
+        executes=_UP_TOOL,
+    ),
+    Command(
+        words=("env",),
+        module="up",
+        summary="print what a shell needs to find the cluster of this machine",
+        executes=_UP_TOOL,
     ),
     Command(
         words=("link",),
@@ -103,6 +116,18 @@ COMMANDS: tuple[Command, ...] = (
         module="squeue",
         summary="show the jobs that wait and run",
         alias="squeue",
+    ),
+    Command(
+        words=("status",),
+        module="up",
+        summary="show every process of the cluster of this machine",
+        executes=_UP_TOOL,
+    ),
+    Command(
+        words=("up",),
+        module="up",
+        summary="bring up a cluster on this machine, or what of it is down",
+        executes=_UP_TOOL,
     ),
     Command(
         words=("version",),

@@ -22,7 +22,7 @@ from spur.controller.settings import SETTINGS_FILE
 from spur.values.errors import OperatorFault
 from spur.wire.hello import HostName
 
-__all__ = ["AUTHORITY_DIRECTORY", "TLS_DIRECTORY", "NewController", "give_birth"]
+__all__ = ["AUTHORITY_DIRECTORY", "SIZES", "TLS_DIRECTORY", "NewController", "give_birth"]
 
 TLS_DIRECTORY = "tls"
 AUTHORITY_DIRECTORY = "authority"

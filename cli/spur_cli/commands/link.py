@@ -14,7 +14,7 @@ from spur.values.errors import OperatorFault
 from spur_cli.arguments import parser_of
 from spur_cli.registry import COMMANDS, Command
 
-__all__ = ["run"]
+__all__ = ["make_names", "run"]
 
 MARK = "# Made by `spur link`."
 
@@ -36,7 +36,19 @@ def run(arguments: list[str], command: Command) -> int:
     parser = parser_of(command)
     parser.add_argument("directory", help="where the names are made; put it on PATH")
     directory = os.path.abspath(parser.parse_args(arguments).directory)
-    names = sorted({row.alias for row in COMMANDS if row.alias})
+    names = make_names(directory)
+    sys.stderr.write(
+        f'{", ".join(names)} are in {directory}\nhint: export PATH="{directory}:$PATH"\n'
+    )
+    return 0
+
+
+def make_names(directory: str, *others: str) -> list[str]:
+    """Make Slurm's names in a directory, and other ones that we are called by; return them.
+
+    Raises: OperatorFault when a file of another make has one of them, or it can't be written.
+    """
+    names = sorted({row.alias for row in COMMANDS if row.alias} | set(others))
     try:
         os.makedirs(directory, exist_ok=True)
         foreign = [name for name in names if _is_foreign(os.path.join(directory, name))]
@@ -49,10 +61,7 @@ def run(arguments: list[str], command: Command) -> int:
             _write(os.path.join(directory, name))
     except OSError as error:
         raise OperatorFault(f"{directory}: {error.strerror}; nothing more was made") from error
-    sys.stderr.write(
-        f'{", ".join(names)} are in {directory}\nhint: export PATH="{directory}:$PATH"\n'
-    )
-    return 0
+    return names
 
 
 def _is_foreign(path: str) -> bool:

@@ -1,0 +1,149 @@
+"""Controllers on this machine: their birth, their start, and what is asked of them as one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from spur.client.blocking import BlockingClient
+from spur.controller.authority import credentials_in
+from spur.controller.birth import SIZES, TLS_DIRECTORY, NewController, give_birth
+from spur.controller.settings import SETTINGS_FILE
+from spur.slurm.configfile import parse_slurm_config
+from spur.up.layout import ControllerPlace, Layout, Places, free_ports
+from spur.up.processes import find, start
+from spur.values.config import ConfigFile
+from spur.values.configfile import CONFIG_FILE, ConfigErrors
+from spur.values.errors import OperatorFault, Rejection, SpurError
+from spur.wire.cluster import AcceptClock, AddHost, Configured, HostAdded, Reconfigure
+
+__all__ = [
+    "administering",
+    "configure",
+    "count_controllers",
+    "make_controllers",
+    "plan_controllers",
+    "start_controllers",
+]
+
+CONTROLLER = "spur.controller.main"
+
+RELAY = "relay"
+"""The host whose agent takes this machine's commands to the controllers."""
+
+SERVING_S = 30.0
+"""How long a new cluster may take until it answers, an election included."""
+
+
+def count_controllers(files: Sequence[ConfigFile]) -> int:
+    """Return how many controllers a new cluster has: as slurm.conf lists them, otherwise one.
+
+    Raises: OperatorFault with everything that is wrong with the files.
+    """
+    if not files or files[0].name == CONFIG_FILE:
+        return 1
+    try:
+        return len(parse_slurm_config(files).settings.controllers)
+    except ConfigErrors as errors:
+        raise OperatorFault(f"{errors}\nnothing was made") from errors
+
+
+def plan_controllers(count: int) -> tuple[ControllerPlace, ...]:
+    """Return names and addresses for the controllers of a new cluster.
+
+    Raises: OperatorFault for a number of controllers that can't be.
+    """
+    if count not in SIZES:
+        raise OperatorFault(
+            f"{count} controllers; a cluster has 1, 3 or 5 (--controllers); nothing was made"
+        )
+    ports = free_ports()
+    return tuple(
+        ControllerPlace(name=f"c{number}", raft_address=next(ports), rpc_address=next(ports))
+        for number in range(1, count + 1)
+    )
+
+
+def make_controllers(places: Places, layout: Layout) -> bool:
+    """Make the directories of the controllers, all of them or none; whether it had to be done."""
+    if places.controllers.exists():
+        return False
+    cradle = places.directory / f"birth.{time.time_ns()}"
+    give_birth(
+        [
+            NewController(
+                directory=cradle / place.name,
+                raft_address=place.raft_address,
+                rpc_address=place.rpc_address,
+            )
+            for place in layout.controllers
+        ]
+    )
+    for place in layout.controllers:
+        with (cradle / place.name / SETTINGS_FILE).open("a") as file:
+            file.write(f'socket = "{places.socket(place.name)}"\n')
+    cradle.rename(places.controllers)
+    return True
+
+
+def start_controllers(places: Places, layout: Layout) -> list[str]:
+    """Start the controllers that do not run, and wait until the cluster answers.
+
+    Returns the names of those that were started.
+
+    Raises: OperatorFault when it does not answer in time; its log is named.
+    """
+    idle = [place.name for place in layout.controllers if find(places, place.name) is None]
+    for name in idle:
+        start(places, name, CONTROLLER, ["run", "--dir", str(places.controller(name))])
+    if idle:
+        _wait_until_served(places, layout)
+    return idle
+
+
+def configure(places: Places, layout: Layout, files: Sequence[ConfigFile]) -> int:
+    """Hand in a configuration; return how many differences there were.
+
+    Raises: OperatorFault when it is refused.
+    """
+    with administering(places, layout) as client:
+        answer = client.ask(Reconfigure(tuple(files)), Configured)
+    if isinstance(answer, Rejection):
+        raise OperatorFault(f"the configuration was refused\n{answer.text}")
+    return answer.changes
+
+
+def _wait_until_served(places: Places, layout: Layout) -> None:
+    """Wait for a leader that decides; vouch for the clock of a single one that was down for long.
+
+    Whoever calls `spur up` stands before this machine, and its clock is the only one there is.
+    """
+    with administering(places, layout) as client:
+        try:
+            answer = client.ask(AddHost(RELAY, "admin"), HostAdded)
+            if isinstance(answer, Rejection) and answer.code == "clock-step":
+                client.do(AcceptClock())
+                answer = client.ask(AddHost(RELAY, "admin"), HostAdded)
+        except SpurError as fault:
+            logs = ", ".join(str(places.log(place.name)) for place in layout.controllers)
+            raise OperatorFault(
+                f"the controllers do not serve: {fault}\nhint: see what they say in {logs}"
+            ) from fault
+    if isinstance(answer, Rejection):
+        raise OperatorFault(f"the controllers refuse to begin: {answer.text}")
+
+
+@contextmanager
+def administering(places: Places, layout: Layout) -> Iterator[BlockingClient]:
+    """Yield a client that speaks as an administrator, whoever leads.
+
+    It uses the first controller's own certificate, which whoever owns the directory holds.
+    """
+    home = places.controller(layout.controllers[0].name)
+    with BlockingClient(
+        [place.rpc_address for place in layout.controllers],
+        tls=credentials_in(home / TLS_DIRECTORY),
+        deadline_s=SERVING_S,
+    ) as client:
+        yield client

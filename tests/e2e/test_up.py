@@ -1,0 +1,130 @@
+"""`spur up` as a person meets it: a cluster from nothing, brought back, looked at, ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+MAIN = "from spur_cli.main import main; raise SystemExit(main())"
+
+
+class Cluster:
+    """A cluster in a directory, by its commands alone."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of `spur` for this directory."""
+        return subprocess.run(
+            [sys.executable, "-c", MAIN, *words, "--dir", str(self.directory)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def up(self, *options: str) -> str:
+        """Bring it up and return what was said; the test fails when it does not come up."""
+        done = self.run("up", *options)
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+        return done.stderr
+
+    def shell(self, script: str) -> str:
+        """Return what a shell prints that has taken what `spur env` says, and nothing else."""
+        found = self.run("env").stdout
+        clean = {"PATH": "/usr/bin:/bin", "HOME": str(self.directory)}
+        done = subprocess.run(
+            ["sh", "-ec", f"{found}\n{script}"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=clean,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    def processes(self) -> list[dict[str, str | int | bool]]:
+        """Return the rows of `spur status`."""
+        return [json.loads(line) for line in self.run("status", "--json").stdout.splitlines()]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    """Yield a place for a cluster, which is ended with all that is in it."""
+    made = Cluster(tmp_path / "up")
+    yield made
+    made.run("down")
+
+
+def test_cluster_comes_up_comes_back_and_ends(cluster: Cluster) -> None:
+    """Someone tries it: up, a look, a crash, up again, down, and up again with its job there."""
+    said = cluster.up("--nodes", "2", "--gpus", "gfx942:8")
+    assert "started controller c1" in said
+    assert cluster.up() == said.splitlines(keepends=True)[-1]
+    assert cluster.shell("sbatch --begin=now+1hour --wrap hostname") == "Submitted batch job 1\n"
+    assert cluster.shell("sinfo -h -o '%D %G'") == "2 gpu:gfx942:8\n"
+    [row] = [row for row in cluster.processes() if row["role"] == "controller"]
+    assert (row["state"], row["leader"]) == ("running", True)
+    os.kill(int(row["pid"]), signal.SIGKILL)
+    assert "started controller c1" in cluster.up()
+    assert cluster.shell("spur squeue -h -o %i") == "1\n"
+    assert "c1" in cluster.run("down").stderr
+    assert {row["state"] for row in cluster.processes()} == {"down"}
+    assert cluster.run("status").returncode == 1
+    assert cluster.run("down").stderr == "nothing ran\n"
+    cluster.up()
+    assert cluster.shell("squeue -h -o %i") == "1\n"
+
+
+def test_three_controllers_answer_whoever_leads(cluster: Cluster) -> None:
+    """Someone asks for three and kills the one that leads: commands go on."""
+    cluster.up("--controllers", "3")
+    [leader] = [row for row in cluster.processes() if row["leader"]]
+    os.kill(int(leader["pid"]), signal.SIGKILL)
+    assert cluster.shell("sbatch --begin=now+1hour --wrap true") == "Submitted batch job 1\n"
+    refused = cluster.run("up", "--controllers", "1")
+    assert refused.returncode == 1
+    assert "was born with 3 controllers" in refused.stderr
+
+
+def test_pid_of_another_process_is_left_alone(cluster: Cluster) -> None:
+    """A machine was started anew, and the pid that is written down is somebody else's now."""
+    cluster.up()
+    cluster.run("down")
+    bystander = subprocess.Popen(["sleep", "60"])
+    try:
+        mark = {"pid": bystander.pid, "started": 1, "boot": "another"}
+        (cluster.directory / "run" / "c1.pid").write_text(json.dumps(mark))
+        assert cluster.run("down").stderr == "nothing ran\n"
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--controllers", "2"], "2 controllers; a cluster has 1, 3 or 5"),
+        (["--nodes", "0"], "0 nodes; it takes 1 to 5000"),
+        (["--cpus", "0"], "0 CPUs; a node has 1 to 4096"),
+        (["--gpus", "many"], "GPUs 'many'; it takes kind and number"),
+        (["--conf", "/nowhere/slurm.conf"], "can't be read"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_made(
+    cluster: Cluster, words: list[str], sentence: str
+) -> None:
+    """Someone mistypes an option: nothing was made, and the right one works after it."""
+    refused = cluster.run("up", *words)
+    assert refused.returncode == 1
+    assert sentence in refused.stderr
+    assert not (cluster.directory / "controllers").exists()
+    assert "there is no cluster in" in cluster.run("status").stderr
