@@ -16,6 +16,7 @@ from spur.projections.partitions import default_partition
 from spur.projections.state import State
 from spur.values.arrays import TaskSet
 from spur.values.config import PartitionState
+from spur.values.dependencies import CONDITIONS_MAX
 from spur.values.errors import Rejection
 from spur.values.ids import PartitionName
 from spur.values.jobspec import JobSpec, ResourceAsk, decode_text
@@ -171,7 +172,13 @@ def _refuse_spec(spec: JobSpec) -> Rejection | None:
     """Return why a spec asks for what has no meaning anywhere, or None."""
     ask = spec.ask
     names = (spec.name, spec.account, spec.qos, ask.reservation, *spec.partitions)
-    lists = (ask.features, ask.licenses, ask.nodes_required, ask.nodes_excluded)
+    lists = (
+        ask.features,
+        ask.licenses,
+        ask.nodes_required,
+        ask.nodes_excluded,
+        ask.preferred,
+    )
     for text in names:
         if len(text) > NAME_LETTERS_MAX:
             return _over("name-letters-max", NAME_LETTERS_MAX, len(text))
@@ -185,8 +192,15 @@ def _refuse_spec(spec: JobSpec) -> Rejection | None:
         return _over("partitions-max", PARTITIONS_MAX, len(spec.partitions))
     if spec.time_limit_s is not None and not 0 <= spec.time_limit_s <= COUNT_MAX:
         return _invalid(f"a time limit of {spec.time_limit_s} s is not from 0 to {COUNT_MAX}")
-    if not 0 <= spec.begin_ns < 1 << 63:
-        return _invalid(f"{spec.begin_ns} ns is no time to begin at")
+    least_s = spec.time_limit_min_s
+    if least_s is not None and not 0 <= least_s <= COUNT_MAX:
+        return _invalid(f"a least time limit of {least_s} s is not from 0 to {COUNT_MAX}")
+    for name, moment_ns in (("begin", spec.begin_ns), ("end", spec.deadline_ns)):
+        if not 0 <= moment_ns < 1 << 63:
+            return _invalid(f"{moment_ns} ns is no time to {name} at")
+    dependency = spec.dependency
+    if dependency is not None and len(dependency.conditions) > CONDITIONS_MAX:
+        return _over("conditions-max", CONDITIONS_MAX, len(dependency.conditions))
     if not -NICE_MAX <= spec.nice <= NICE_MAX:
         return _invalid(f"nice {spec.nice} is not within {NICE_MAX} either way")
     return _refuse_ask(ask)
@@ -220,6 +234,15 @@ def _refuse_ask(ask: ResourceAsk) -> Rejection | None:
         ("CPUs per task", ask.cpus_per_task, 1),
         ("tasks per node", ask.tasks_per_node, 0),
         ("MiB of memory", ask.memory_mib, -1),
+        ("tasks per socket", ask.tasks_per_socket, 0),
+        ("tasks per core", ask.tasks_per_core, 0),
+        ("tasks per GPU", ask.tasks_per_gpu, 0),
+        ("sockets per node", ask.sockets_per_node, 0),
+        ("cores per socket", ask.cores_per_socket, 0),
+        ("threads per core", ask.threads_per_core, 0),
+        ("CPUs of each node", ask.cpus_per_node_min, 0),
+        ("CPUs per GPU", ask.cpus_per_gpu, 0),
+        ("MiB of disk", ask.disk_mib, 0),
     )
     for what, count, least in counts:
         if not least <= count <= COUNT_MAX:

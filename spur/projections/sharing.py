@@ -68,6 +68,10 @@ class Shared:
             spec.nice,
             spec.requeue,
             spec.batch,
+            spec.deadline_ns,
+            spec.dependency,
+            spec.kill_on_invalid_dependency,
+            spec.time_limit_min_s,
         )
 
 

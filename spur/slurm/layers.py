@@ -17,14 +17,14 @@ class Layer(NamedTuple):
     """Options from one place."""
 
     values: dict[str, Any]  # by field, each of the type that its row's parser returns
-    accepted: dict[str, str]
-    """What is kept and has no effect: by long name; empty for a flag."""
+    given: dict[str, str]
+    """What was typed, by long name; empty for a flag."""
 
 
 def layer_of(given: Iterable[Given], program: str) -> Layer:
     """Read the values of options. Raises: SlurmError for one that is refused or has a bad value."""
     values: dict[str, Any] = {}
-    accepted: dict[str, str] = {}
+    typed: dict[str, str] = {}
     for option, text in given:
         if option.effect is Effect.REFUSED:
             raise SlurmError(
@@ -35,11 +35,10 @@ def layer_of(given: Iterable[Given], program: str) -> Layer:
         except BadOption as error:
             line = error_line(program, error.sentence)
             raise SlurmError(line, status=error.status) from error
-        if option.effect is Effect.ACCEPTED:
-            accepted[option.long] = text or ""
-        else:
+        typed[option.long] = text or ""
+        if option.effect is Effect.HONOURED:
             values[option.field] = value
-    return Layer(values, accepted)
+    return Layer(values, typed)
 
 
 def _value(option: Option, text: str | None) -> Any:  # of the type that the row's parser returns

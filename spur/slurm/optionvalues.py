@@ -22,6 +22,7 @@ __all__ = [
     "SIGNALS",
     "BadOption",
     "array",
+    "disk",
     "distribution",
     "exclusive",
     "gpus",
@@ -32,6 +33,7 @@ __all__ = [
     "mail_types",
     "memory",
     "nice",
+    "node_shape",
     "nodes",
     "number_text",
     "open_mode",
@@ -41,11 +43,9 @@ __all__ = [
     "priority",
     "requeue",
     "signal",
-    "size_text",
     "switches",
     "text",
     "time_limit",
-    "time_text",
     "yes_or_no",
 ]
 
@@ -104,6 +104,31 @@ def memory(value: str, option: str) -> int:
     """Return MiB; 0 means all that a node has."""
     try:
         return parse_memory(value) or MEMORY_ALL_MIB
+    except ValueError as error:
+        raise _invalid(option) from error
+
+
+def disk(value: str, option: str) -> int:
+    """Return MiB."""
+    try:
+        return parse_memory(value)
+    except ValueError as error:
+        raise _invalid(option) from error
+
+
+def node_shape(value: str, option: str) -> tuple[int, int, int]:
+    """Return sockets, cores and threads of a node, as in 2:4:2; 0 for what is not said."""
+    parts = value.split(":")
+    if len(parts) > 3:
+        raise _invalid(option)
+    counts = [0 if part in ("", "*") else _count_of(part, option) for part in parts]
+    sockets, cores, threads = (*counts, 0, 0)[:3]
+    return sockets, cores, threads
+
+
+def _count_of(part: str, option: str) -> int:
+    try:
+        return parse_count(part)
     except ValueError as error:
         raise _invalid(option) from error
 
@@ -245,18 +270,6 @@ def number_text(value: str, option: str) -> str:
     return value
 
 
-def time_text(value: str, option: str) -> str:
-    """Return a length of time, as it was typed."""
-    time_limit(value, option)
-    return value
-
-
-def size_text(value: str, option: str) -> str:
-    """Return a size of memory or of a disk, as it was typed."""
-    memory(value, option)
-    return value
-
-
 def switches(value: str, option: str) -> str:
     """Return COUNT[@TIME], as it was typed."""
     count, at, wait = value.partition("@")
@@ -266,11 +279,11 @@ def switches(value: str, option: str) -> str:
     return value
 
 
-def yes_or_no(value: str, option: str) -> str:
-    """Return yes or no."""
+def yes_or_no(value: str, option: str) -> bool:
+    """Return whether it is yes."""
     if value.lower() not in ("yes", "no"):
         raise _invalid(option)
-    return value
+    return value.lower() == "yes"
 
 
 def open_mode(value: str, option: str) -> str:

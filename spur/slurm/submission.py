@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from spur.slurm.dependencies import BadDependency, parse_dependency
 from spur.slurm.layers import Layer
 from spur.slurm.timespec import Calendar, MomentError, parse_moment
 from spur.slurm.wording import SlurmError, error_line
 from spur.values.arrays import ArrayAsk
+from spur.values.dependencies import Dependency
 from spur.values.hostlist import parse_hostlist
 from spur.values.ids import PartitionName
 from spur.values.jobspec import JobSpec, JobText, ResourceAsk, Sharing
@@ -37,7 +39,7 @@ class Settings(NamedTuple):
     """Layers merged."""
 
     values: dict[str, Any]  # as in `Layer`
-    accepted: dict[str, str]
+    given: dict[str, str]
 
 
 class Submission(NamedTuple):
@@ -62,7 +64,7 @@ def merge(script: Layer, environment: Layer, line: Layer, program: str) -> Setti
         raise SlurmError(
             f"{program}: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."
         )
-    return Settings(values, {**script.accepted, **environment.accepted, **line.accepted})
+    return Settings(values, {**script.given, **environment.given, **line.given})
 
 
 def submission_of(
@@ -92,10 +94,14 @@ def submission_of(
         qos=_plain(values.get("qos", "")),
         ask=ask,
         time_limit_s=values.get("time_limit_s"),
-        begin_ns=_begin_ns(values.get("begin"), program, calendar),
+        begin_ns=_moment_ns("begin", values, program, calendar),
         nice=values.get("nice", 0),
         requeue=values.get("requeue", True),
         batch=batch,
+        deadline_ns=_moment_ns("deadline", values, program, calendar),
+        dependency=_dependency(values.get("dependency", ""), program),
+        kill_on_invalid_dependency=values.get("kill_on_invalid_dep"),
+        time_limit_min_s=values.get("time_limit_min_s"),
     )
     text = JobText(
         working_directory=_below(working_directory, _bytes(values.get("directory", ""))),
@@ -104,7 +110,9 @@ def submission_of(
         stdout_path=_bytes(values.get("stdout", "")),
         stderr_path=_bytes(values.get("stderr", "")),
         comment=_bytes(values.get("comment", "")),
-        options=tuple((name, _bytes(value)) for name, value in settings.accepted.items()),
+        options=tuple(
+            (name, _bytes(value)) for name, value in settings.given.items() if name != "wrap"
+        ),
     )
     return Submission(
         spec, array, values.get("hold", False), values.get("priority"), text, tuple(warnings)
@@ -127,14 +135,23 @@ def _below(directory: bytes, path: bytes) -> bytes:
     return path if path.startswith(b"/") else directory.rstrip(b"/") + b"/" + path
 
 
-def _begin_ns(text: str | None, program: str, calendar: Calendar) -> int:
+def _moment_ns(option: str, values: Mapping[str, Any], program: str, calendar: Calendar) -> int:
+    text: str | None = values.get(option)
     if text is None:
         return 0
     try:
         return max(parse_moment(text, calendar), 0) * 1_000_000_000
     except MomentError as error:
-        line = error_line(program, "Invalid --begin specification")
+        line = error_line(program, f"Invalid --{option} specification")
         raise SlurmError(str(error), line, status=255) from error
+
+
+def _dependency(text: str, program: str) -> Dependency | None:
+    try:
+        return parse_dependency(text)
+    except BadDependency as error:
+        sentence = "Batch job submission failed: Job dependency problem"
+        raise SlurmError(error_line(program, sentence)) from error
 
 
 def _ask(values: Mapping[str, Any], program: str, warnings: list[str]) -> ResourceAsk:
@@ -150,6 +167,7 @@ def _ask(values: Mapping[str, Any], program: str, warnings: list[str]) -> Resour
             error_line(program, "Invalid generic resource (gres) specification"),
         )
     nodes_min, nodes_max, tasks = _counts(values, program, warnings)
+    sockets, cores, threads = _node_shape(values)
     return ResourceAsk(
         nodes_min=nodes_min,
         nodes_max=nodes_max,
@@ -165,6 +183,30 @@ def _ask(values: Mapping[str, Any], program: str, warnings: list[str]) -> Resour
         sharing=values.get("sharing", Sharing.PARTITION),
         licenses=_plain(values.get("licenses", "")),
         reservation=_plain(values.get("reservation", "")),
+        tasks_per_socket=values.get("ntasks_per_socket", 0),
+        tasks_per_core=values.get("ntasks_per_core", 0),
+        tasks_per_gpu=values.get("ntasks_per_gpu", 0),
+        sockets_per_node=sockets,
+        cores_per_socket=cores,
+        threads_per_core=threads,
+        cpus_per_node_min=values.get("mincpus", 0),
+        cpus_per_gpu=values.get("cpus_per_gpu", 0),
+        disk_mib=values.get("disk_mib", 0),
+        contiguous=values.get("contiguous", False),
+        overcommit=values.get("overcommit", False),
+        preferred=_plain(values.get("prefer", "")),
+    )
+
+
+def _node_shape(values: Mapping[str, Any]) -> tuple[int, int, int]:
+    """Return sockets of a node, cores of a socket, threads of a core; 0 for any."""
+    sockets, cores, threads = values.get("extra_node_info", (0, 0, 0))
+    if values.get("hint") == "nomultithread":
+        threads = 1
+    return (
+        values.get("sockets_per_node", sockets),
+        values.get("cores_per_socket", cores),
+        values.get("threads_per_core", threads),
     )
 
 

@@ -10,6 +10,7 @@ from enum import IntEnum
 
 import msgspec
 
+from spur.values.dependencies import Dependency
 from spur.values.ids import PartitionName
 from spur.values.tres import GresAsk, Per
 
@@ -60,6 +61,26 @@ class ResourceAsk(
     sharing: Sharing
     licenses: str
     reservation: str
+    # In what follows 0 is any number, or no ask.
+    tasks_per_socket: int
+    tasks_per_core: int
+    tasks_per_gpu: int
+    sockets_per_node: int
+    """The node must have so many sockets; so for the next two."""
+    cores_per_socket: int
+    threads_per_core: int
+    """Also how many threads of a core the job uses."""
+    cpus_per_node_min: int
+    """CPUs that each node must have for the job. Source: sbatch(1) --mincpus."""
+    cpus_per_gpu: int
+    disk_mib: int
+    """Temporary disk of each node. Source: sbatch(1) --tmp."""
+    contiguous: bool
+    """Whether the nodes must follow each other in the node table."""
+    overcommit: bool
+    """Whether one CPU a node is enough, however many tasks run there."""
+    preferred: str
+    """A constraint that is met where possible. Source: sbatch(1) --prefer."""
 
 
 class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
@@ -80,6 +101,14 @@ class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unk
     """Whether a lost node puts it back into the queue rather than ending it."""
     batch: bool
     """Whether a script runs on the first node; else it is an allocation for someone who waits."""
+    deadline_ns: int
+    """UTC; a job that could not end by then any more is removed. 0 is none."""
+    dependency: Dependency | None
+    """As submitted, or as updated last; what is left of it is in the state."""
+    kill_on_invalid_dependency: bool | None
+    """Whether it ends once its dependency can no longer hold; None is as the cluster is set."""
+    time_limit_min_s: int | None
+    """To what the time limit may be cut so that it starts sooner; None: it may not be cut."""
 
 
 class JobText(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
@@ -92,7 +121,7 @@ class JobText(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unk
     stderr_path: bytes
     comment: bytes
     options: tuple[tuple[str, bytes], ...] = ()
-    """Options of the submission that no decision rests on: name without dashes, and value."""
+    """The options of the submission: name without dashes, and value, empty for a flag."""
 
 
 _ENCODE = msgspec.msgpack.Encoder().encode

@@ -79,6 +79,18 @@ ASK = ResourceAsk(
     sharing=Sharing.PARTITION,
     licenses="",
     reservation="",
+    tasks_per_socket=0,
+    tasks_per_core=0,
+    tasks_per_gpu=0,
+    sockets_per_node=0,
+    cores_per_socket=0,
+    threads_per_core=0,
+    cpus_per_node_min=0,
+    cpus_per_gpu=0,
+    disk_mib=0,
+    contiguous=False,
+    overcommit=False,
+    preferred="",
 )
 
 
@@ -135,6 +147,10 @@ def spec_of(name: str, story: Story, ask: ResourceAsk) -> JobSpec:
         nice=story.nice,
         requeue=True,
         batch=True,
+        deadline_ns=0,
+        dependency=None,
+        kill_on_invalid_dependency=None,
+        time_limit_min_s=None,
     )
 
 

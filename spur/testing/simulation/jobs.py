@@ -51,6 +51,18 @@ def _spec(name: str, *, requeue: bool) -> JobSpec:
         sharing=Sharing.PARTITION,
         licenses="",
         reservation="",
+        tasks_per_socket=0,
+        tasks_per_core=0,
+        tasks_per_gpu=0,
+        sockets_per_node=0,
+        cores_per_socket=0,
+        threads_per_core=0,
+        cpus_per_node_min=0,
+        cpus_per_gpu=0,
+        disk_mib=0,
+        contiguous=False,
+        overcommit=False,
+        preferred="",
     )
     return JobSpec(
         name=name,
@@ -63,6 +75,10 @@ def _spec(name: str, *, requeue: bool) -> JobSpec:
         nice=0,
         requeue=requeue,
         batch=True,
+        deadline_ns=0,
+        dependency=None,
+        kill_on_invalid_dependency=None,
+        time_limit_min_s=None,
     )
 
 

@@ -13,6 +13,8 @@ from spur.slurm.options import OPTIONS, Effect, Takes
 from spur.slurm.submission import Settings, Submission, merge, submission_of
 from spur.slurm.timespec import Moment
 from spur.slurm.wording import SlurmError
+from spur.values.dependencies import Condition, Dependency, DependencyKind
+from spur.values.ids import JobId
 from spur.values.jobspec import Sharing
 from spur.values.tres import GresAsk, Per
 
@@ -78,6 +80,9 @@ def test_all_that_is_said_arrives() -> None:
         " -J alpha -L matlab:2 --mem-per-gpu=2G --nice=5 --no-requeue -w n1,n2 -N 2-3 -n 4"
         " --ntasks-per-node=2 -o out -p debug,long --priority=7 -q high --reservation=r -t 1-0"
         " --comment=note --exclusive=user --mail-type=END -v"
+        " --deadline=2027-03-01 -d afterok:7 --kill-on-invalid-dep=yes --time-min=1"
+        " --ntasks-per-socket=2 --ntasks-per-core=1 --ntasks-per-gpu=3 -B 2:4 --hint=nomultithread"
+        " --mincpus=8 --cpus-per-gpu=5 --tmp=1G --contiguous -O --prefer=amd"
     )
     spec, ask, text = submission.spec, submission.spec.ask, submission.text
     assert (spec.name, spec.partitions, spec.account) == ("alpha", ("debug", "long"), "astro")
@@ -93,7 +98,27 @@ def test_all_that_is_said_arrives() -> None:
     assert (submission.hold, submission.priority) == (True, 7)
     assert (text.working_directory, text.comment) == (b"/data/u1/run", b"note")
     assert (text.stdin_path, text.stdout_path, text.stderr_path) == (b"in", b"out", b"err")
-    assert text.options == (("mail-type", b"END"), ("verbose", b""))
+    assert spec.deadline_ns == Wall().seconds(Moment(2027, 3, 1, 0, 0, 0)) * NS
+    condition = Condition(DependencyKind.AFTER_OK, JobId(7), None, 0)
+    assert spec.dependency == Dependency(False, (condition,))
+    assert (spec.kill_on_invalid_dependency, spec.time_limit_min_s) == (True, 60)
+    assert (ask.tasks_per_socket, ask.tasks_per_core, ask.tasks_per_gpu) == (2, 1, 3)
+    assert (ask.sockets_per_node, ask.cores_per_socket, ask.threads_per_core) == (2, 4, 1)
+    assert (ask.cpus_per_node_min, ask.cpus_per_gpu, ask.disk_mib) == (8, 5, 1024)
+    assert (ask.contiguous, ask.overcommit, ask.preferred) == (True, True, "amd")
+    assert {("mail-type", b"END"), ("verbose", b""), ("ntasks", b"4")} <= set(text.options)
+
+
+def test_script_of_wrap_is_no_option() -> None:
+    """It is the job's script already; what is kept of the options may be shown."""
+    assert submit("-n 1 --wrap=secret").text.options == (("ntasks", b"1"),)
+
+
+def test_bad_dependency_is_refused_in_slurms_words() -> None:
+    """A variable that should hold a job's number was empty."""
+    error = refused("-d afterok:")
+    assert error.lines == ("sbatch: error: Batch job submission failed: Job dependency problem",)
+    assert error.status == 1
 
 
 def test_command_line_beats_environment_beats_script() -> None:
@@ -165,7 +190,7 @@ def test_fewer_tasks_than_nodes_is_said() -> None:
         ),
         ("-b abc", "Invalid time specification (pos=0): abc", 255),
         ("-t abc", "sbatch: error: Invalid --time specification", 255),
-        ("-d afterok:1", "sbatch: error: --dependency is not honoured yet; nothing was done", 1),
+        ("--bb=x", "sbatch: error: --bb is not honoured yet; nothing was done", 1),
         ("--test-only", "sbatch: error: --test-only is not honoured yet; nothing was done", 1),
     ],
 )
@@ -185,9 +210,7 @@ def test_accepted_option_is_kept_with_the_job(option: object) -> None:
     row = next(row for row in OPTIONS["sbatch"] if row == option)
     samples = {
         "distribution": "block",
-        "hint": "multithread",
         "mail-type": "ALL",
-        "kill-on-invalid-dep": "yes",
         "open-mode": "append",
         "gres-flags": "enforce-binding",
     }
