@@ -14,7 +14,20 @@ from typing import Any, NamedTuple
 
 from spur.values.errors import OperatorFault
 
-__all__ = ["TlsFiles", "TlsSide", "client_context", "names_of", "server_context", "tls_sentence"]
+__all__ = [
+    "AUTHORITY_FILE",
+    "HOST_FILE",
+    "TlsFiles",
+    "TlsSide",
+    "client_context",
+    "credentials_in",
+    "names_of",
+    "server_context",
+    "tls_sentence",
+]
+
+AUTHORITY_FILE = "authority.pem"
+HOST_FILE = "host.pem"
 
 _RECORD_BYTES_MAX = 16 * 1024
 """Payload of the longest TLS record. Source: RFC 8446 5.1."""
@@ -31,6 +44,11 @@ class TlsFiles(NamedTuple):
     """The certificate of the cluster's authority."""
     host: Path
     """This host's private key and certificate, one file, readable by its owner alone."""
+
+
+def credentials_in(directory: Path) -> TlsFiles:
+    """Return where a host's directory keeps what it needs for TLS."""
+    return TlsFiles(authority=directory / AUTHORITY_FILE, host=directory / HOST_FILE)
 
 
 def server_context(files: TlsFiles) -> ssl.SSLContext:

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from spur.client.tls import TlsFiles
+from spur.client.tls import AUTHORITY_FILE, TlsFiles, credentials_in
 from spur.values.errors import OperatorFault
 from spur.wire.hello import HOST_ROLES, HostName, format_host_name, parse_host_name
 
@@ -28,7 +28,6 @@ __all__ = [
     "RENEWAL_DAYS",
     "Authority",
     "Credentials",
-    "credentials_in",
     "renewal_due",
     "require_credentials",
     "verify_certificate",
@@ -42,9 +41,8 @@ RENEWAL_DAYS = 90
 _BACKDATE = timedelta(hours=1)
 """A certificate is valid from an hour ago, for hosts whose clock is a little behind."""
 
-_CERTIFICATE_FILE = "authority.pem"
+_CERTIFICATE_FILE = AUTHORITY_FILE
 _KEY_FILE = "authority.key"
-_HOST_FILE = "host.pem"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,11 +136,6 @@ class Authority:
             .sign(self._key, hashes.SHA256())
         )
         return Credentials(certificate=_pem(certificate), key=_key_pem(key))
-
-
-def credentials_in(directory: Path) -> TlsFiles:
-    """Return where `write_credentials` puts what a host needs for TLS."""
-    return TlsFiles(authority=directory / _CERTIFICATE_FILE, host=directory / _HOST_FILE)
 
 
 def write_credentials(directory: Path, authority: bytes, credentials: Credentials) -> TlsFiles:

@@ -19,10 +19,10 @@ from pathlib import Path
 from spur.client.address import parse_tcp_address
 from spur.consensus.faults import DiskFault
 from spur.controller.birth import NewController, give_birth
-from spur.controller.process import run_daemon, tune_interpreter
 from spur.controller.settings import load_settings
 from spur.controller.shell import Controller
 from spur.events.codec import UnreadableRecord
+from spur.server.process import run_daemon, tune_interpreter
 from spur.values.errors import OperatorFault
 
 __all__ = ["main"]

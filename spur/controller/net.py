@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from spur.client.tls import TlsFiles, client_context, server_context
-from spur.controller.once import Once
 from spur.controller.peers import (
     NOT_YET,
     Addressed,
@@ -26,6 +25,7 @@ from spur.controller.peers import (
     PeerCodec,
     PeerNetwork,
 )
+from spur.server.once import Once
 from spur.values.errors import OperatorFault
 from spur.wire.hello import Lane, PeerIdentity
 

@@ -6,12 +6,11 @@ controller's directory; an unknown key is an error that names the nearest known 
 
 from __future__ import annotations
 
-import difflib
-import tomllib
 from pathlib import Path
 
 import msgspec
 
+from spur.server.settings import read_settings
 from spur.values.errors import OperatorFault
 
 __all__ = ["RANGES", "SETTINGS_FILE", "Settings", "load_settings"]
@@ -59,30 +58,13 @@ def load_settings(directory: Path) -> Settings:
     Raises: OperatorFault that names the file, the key and what would be right.
     """
     path = directory / SETTINGS_FILE
-    try:
-        table = tomllib.loads(path.read_text())
-    except FileNotFoundError as error:
-        raise OperatorFault(
-            f"{directory} holds no controller (it has no {SETTINGS_FILE}); make one with"
-            " `spurctld create`"
-        ) from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise OperatorFault(f"{path} cannot be read: {error}; nothing was started") from error
-    for key in table:
-        if key not in Settings.__struct_fields__:
-            near = difflib.get_close_matches(key, Settings.__struct_fields__, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise OperatorFault(f"{path}: unknown key {key!r}{hint}; nothing was started")
-    try:
-        settings = msgspec.convert(table, Settings)
-    except msgspec.ValidationError as error:
-        raise OperatorFault(f"{path}: {error}; nothing was started") from error
-    for key, (least, most) in RANGES.items():
-        value = getattr(settings, key)
-        if not least <= value <= most:
-            raise OperatorFault(
-                f"{path}: {key} is {value}; it must be {least} to {most}; nothing was started"
-            )
+    settings = read_settings(
+        path,
+        Settings,
+        RANGES,
+        missing=f"{directory} holds no controller (it has no {SETTINGS_FILE}); make one with"
+        " `spurctld create`",
+    )
     if settings.disk_second_mark_mib > settings.disk_first_mark_mib:
         raise OperatorFault(
             f"{path}: disk_second_mark_mib is {settings.disk_second_mark_mib}, above"

@@ -15,22 +15,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from spur.client.address import parse_tcp_address
+from spur.client.tls import credentials_in
 from spur.consensus.disk import Disk, OsDisk
 from spur.consensus.driver import Driver
 from spur.consensus.opening import ReplicaOptions, open_replica
 from spur.consensus.replica import Replica
-from spur.controller.authority import credentials_in, require_credentials
+from spur.controller.authority import require_credentials
 from spur.controller.birth import TLS_DIRECTORY
 from spur.controller.clocks import MachineClocks
 from spur.controller.front import Front, Respond
-from spur.controller.process import freeze_garbage, run_until_stopped
-from spur.controller.rpc import RpcServer
 from spur.controller.settings import Settings
 from spur.controller.snapshots import SnapshotProcess
 from spur.controller.transport import make_net
 from spur.events.envelope import Actor
 from spur.projections.react import Effect
 from spur.projections.state import new_state
+from spur.server.process import freeze_garbage, run_until_stopped
+from spur.server.rpc import RpcServer
 from spur.wire.calls import Call
 from spur.wire.hello import HostName
 

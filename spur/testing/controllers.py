@@ -17,9 +17,8 @@ from pathlib import Path
 
 from spur.client.blocking import BlockingClient
 from spur.client.client import Client
-from spur.client.tls import TlsFiles
+from spur.client.tls import TlsFiles, credentials_in
 from spur.consensus.genesis import SEGMENT_ENTRIES
-from spur.controller.authority import credentials_in
 from spur.controller.birth import TLS_DIRECTORY, NewController, give_birth
 from spur.controller.settings import SETTINGS_FILE
 from spur.values.errors import SpurError

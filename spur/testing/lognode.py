@@ -18,16 +18,14 @@ from pathlib import Path
 import msgspec
 
 from spur.client.address import parse_tcp_address
-from spur.client.tls import server_context
+from spur.client.tls import credentials_in, server_context
 from spur.consensus.disk import OsDisk
 from spur.consensus.driver import Driver
 from spur.consensus.opening import ReplicaOptions, open_replica
 from spur.consensus.port import Refusal, SnapshotSource
 from spur.consensus.replica import Replica
-from spur.controller.authority import credentials_in
 from spur.controller.birth import TLS_DIRECTORY
 from spur.controller.clocks import MachineClocks
-from spur.controller.process import run_daemon, run_until_stopped, tune_interpreter
 from spur.controller.settings import load_settings
 from spur.controller.transport import make_net
 from spur.events.envelope import (
@@ -38,6 +36,7 @@ from spur.events.envelope import (
     RequestMark,
     StoredEvent,
 )
+from spur.server.process import run_daemon, run_until_stopped, tune_interpreter
 from spur.testing.edge import DONE, REFUSED, UNKNOWN, EdgeServer, NodeStatus
 from spur.values.errors import OperatorFault
 

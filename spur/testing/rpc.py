@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from spur.client.tls import TlsFiles
-from spur.controller.rpc import RpcLimits, RpcServer
-from spur.controller.sessions import Respond
 from spur.events.envelope import Actor
+from spur.server.rpc import RpcLimits, RpcServer
+from spur.server.sessions import Respond
 from spur.wire.calls import (
     FROM_REPLICA_LIMIT,
     Answered,

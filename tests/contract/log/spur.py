@@ -6,8 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from spur.client.tls import TlsFiles, client_context
-from spur.controller.authority import credentials_in
+from spur.client.tls import TlsFiles, client_context, credentials_in
 from spur.controller.birth import TLS_DIRECTORY, NewController, give_birth
 from spur.values.errors import OperatorFault
 from tests.contract.log.cluster import SizeRefused

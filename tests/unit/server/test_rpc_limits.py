@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spur.controller.rpc import RpcLimits
+from spur.server.rpc import RpcLimits
 from spur.testing.loops import Run, run_on_loop, until
 from spur.testing.rpc import (
     GREETING,

@@ -23,8 +23,8 @@ from contextlib import suppress
 
 from spur.client.stream import LINGER_S, Stream
 from spur.client.tls import TlsFiles, TlsSide, server_context
-from spur.controller.once import Once
-from spur.controller.sessions import Handler, RpcLimits, Session, Sessions
+from spur.server.once import Once
+from spur.server.sessions import Handler, RpcLimits, Session, Sessions
 from spur.values.errors import OperatorFault
 from spur.wire.calls import Goodbye, encode
 

@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 
-from spur.controller.process import run_until_stopped
+from spur.server.process import run_until_stopped
 
 
 def test_interpreter_is_tuned_for_a_loop_beside_disk_threads() -> None:
     """A controller starts: threads hand over fast, and loaded objects are never collected again."""
     code = (
-        "import gc, sys; from spur.controller.process import tune_interpreter; tune_interpreter();"
+        "import gc, sys; from spur.server.process import tune_interpreter; tune_interpreter();"
         "print(sys.getswitchinterval(), gc.get_freeze_count() > 10_000)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -24,7 +24,7 @@ def test_interpreter_is_tuned_for_a_loop_beside_disk_threads() -> None:
 def test_what_survived_is_kept_out_of_later_collections() -> None:
     """Ten minutes have passed: the queue that grew meanwhile is never walked again."""
     code = (
-        "import gc; from spur.controller.process import freeze_garbage, tune_interpreter;"
+        "import gc; from spur.server.process import freeze_garbage, tune_interpreter;"
         "tune_interpreter(); before = gc.get_freeze_count(); kept = [[] for _ in range(5000)];"
         "freeze_garbage(); print(gc.get_freeze_count() - before >= 5000, gc.get_threshold()[2])"
     )

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from spur.client.stream import Stream
 from spur.client.tls import TlsSide
-from spur.controller.once import Once
 from spur.events.envelope import Actor
+from spur.server.once import Once
 from spur.values.errors import InvariantBroken, PeerFault
 from spur.wire.calls import (
     ANSWER_BYTES_MAX,

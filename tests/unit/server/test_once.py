@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spur.controller.once import Once
+from spur.server.once import Once
 
 
 def test_trouble_is_said_once_for_each_change() -> None:
