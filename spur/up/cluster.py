@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from spur.client.blocking import BlockingClient
-from spur.controller.authority import credentials_in
+from spur.client.tls import credentials_in
 from spur.controller.birth import SIZES, TLS_DIRECTORY, NewController, give_birth
 from spur.controller.settings import SETTINGS_FILE
 from spur.slurm.configfile import parse_slurm_config
