@@ -160,6 +160,8 @@ class Replica:
         self._recycled = 0
         self._snapshot_index = 0
         self._blobs_before: list[bytes] = []
+        self._erased_to = 0
+        """Up to here neither blobs nor snapshots hold what was erased; the WAL has its own mark."""
         self._installing = False
         self._led_term = 0
         self._position = 0
@@ -236,6 +238,7 @@ class Replica:
             recorded=self._recorded,
             history_from=self.storage.ledger.first,
             snapshot_index=self._snapshot_index,
+            erased_to=min(self._erased_to, max(0, self.storage.wal.held_from - 1)),
             stall_ns_max=max(self.stalls_ns, default=0),
         )
 
@@ -429,7 +432,10 @@ class Replica:
     def _tend_blobs(self, held: Sequence[bytes], index: int) -> None:
         """Erase what no snapshot needs of `held`, and fetch what the newest one lacks here."""
 
-        def want(lacking: Sequence[bytes]) -> None:
+        def want(tended: tuple[Sequence[bytes], int]) -> None:
+            lacking, erased_to = tended
+            if index:  # else nothing was to be erased, so nothing is known
+                self._erased_to = max(self._erased_to, erased_to)
             for digest in lacking:
                 self.repair.want_blob(digest)
 

@@ -204,6 +204,10 @@ class SnapshotStore:
         """Return the first of `newest_first`, or None. Raises as that does."""
         return next(self.newest_first(), None)
 
+    def oldest_index(self) -> int:
+        """Return the index of the oldest snapshot that is kept; 0 without any."""
+        return min(self._indexes(), default=0)
+
     def _indexes(self) -> list[int]:
         """Return the indexes of all snapshots, the newest first."""
         return [int(name) for name in reversed(self._disk.names(_DIRECTORY)) if name.isdigit()]

@@ -79,19 +79,20 @@ class Supply:
                     break
         return _chunk(snapshots[0], 0, snapshots[0].manifest) if snapshots else None
 
-    def tend_blobs(self, held: Sequence[bytes], index: int) -> list[bytes]:
+    def tend_blobs(self, held: Sequence[bytes], index: int) -> tuple[list[bytes], int]:
         """Erase those of `held` that the newest snapshot does not refer to.
 
         They lay here before the snapshot at `index`: an older one, that takes its place because it
         is damaged, does not know of all of them, and none is erased.
 
-        Returns the digests that it refers to and that are missing here.
+        Returns the digests that it refers to and that are missing here; and up to which index no
+        snapshot and no blob holds what was erased, 0 when that is not known.
         """
         # It may take the place of one at the same index that was found damaged.
         self._stores.snapshots.damaged.pop(index, None)
         snapshot = self._stores.snapshots.latest()
         if snapshot is None:
-            return []
+            return [], 0
         blobs, unreferenced, lacking = self._stores.blobs, dict.fromkeys(held), []
         try:
             for count, digest in enumerate(snapshot.live_blobs()):
@@ -101,10 +102,11 @@ class Supply:
                 if count % BREATH_BLOBS == 0:
                     self._breathe()
         except SnapshotDamaged:
-            return []
-        if snapshot.index >= index:
-            blobs.erase(unreferenced)
-        return lacking
+            return [], 0
+        if snapshot.index < index:
+            return lacking, 0
+        blobs.erase(unreferenced)
+        return lacking, self._stores.snapshots.oldest_index()
 
 
 def _go_on() -> None:

@@ -92,6 +92,8 @@ class Wal:
         self._spares: list[str] = []
         self._spare_number = 0
         self._guards_lists = threading.Lock()
+        self.held_from = 0
+        """No entry below this index is on the disk any more; 0 until the log was recycled."""
         self._broken: BaseException | None = None
         self._file: File | None = None
         self._offset = 0
@@ -212,6 +214,9 @@ class Wal:
                 self._dirty.append(self._set_aside(oldest.name))
             while (name := self._take_dirty()) is not None:
                 self._clean(name)
+            with self._guards_lists:
+                bottoms = [segment.bottom for segment in self._segments if segment.bottom]
+            self.held_from = min(bottoms, default=below)
             if not self._spares:
                 name = self._new_spare_name()
                 file = self._disk.open(name, create=True)

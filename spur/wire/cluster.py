@@ -183,5 +183,8 @@ class ReplicaInfo(Answer, frozen=True, tag="replica.info"):
     """First index from which on its ledger is whole."""
     snapshot_index: int
     """Index of its newest snapshot; 0 for none."""
+    erased_to: int
+    """What entries up to here erased is gone from its blobs, WAL and snapshots; 0 until a snapshot
+    has been written since its start (LOG-CONTRACT 2.4)."""
     stall_ns_max: int
     """Longest time in the last minute that its loop was busy with one thing."""

@@ -19,7 +19,7 @@ from spur.testing.hall import submission
 from spur.values.config import ConfigFile
 from spur.values.configfile import CONFIG_FILE
 from spur.values.ids import JobId
-from spur.wire.cluster import Configured, Reconfigure
+from spur.wire.cluster import Configured, Reconfigure, ReplicaInfo, ShowReplica
 from spur.wire.declare import Attachment, Done
 from spur.wire.jobs import CancelJob, JobAccepted, SubmitJob
 
@@ -89,3 +89,43 @@ def test_purged_jobs_script_is_erased(controllers: Controllers) -> None:
         if event["type"] == "job.submitted" and event["fields"]["job_id"] == purged
     )
     assert {ref["content"] for ref in row["attachments"]} == {"(erased)"}
+
+
+async def erased_to(client: Client) -> int:
+    info = await client.ask(ShowReplica(), ReplicaInfo)
+    assert isinstance(info, ReplicaInfo)
+    return info.erased_to
+
+
+def test_controller_says_up_to_where_erasure_is_done(controllers: Controllers) -> None:
+    """Somebody must be told that a token is gone: from blobs, write-ahead log and snapshots."""
+    directory = controllers.members[0].directory
+    config = SMALL_CONFIG.replace("[cluster]\n", "[cluster]\nmin_job_age_s = 1\n")
+
+    async def submit_until_purged() -> int:
+        """Return the index of the last entry before two more, which a start copies."""
+        async with controllers.client() as client:
+            files = (ConfigFile(CONFIG_FILE, config),)
+            assert isinstance(await client.ask(Reconfigure(files), Configured), Configured)
+            await submit_and_cancel(client, with_secret())
+            assert await erased_to(client) == 0
+            await asyncio.sleep(1.5)
+            info = await client.ask(ShowReplica(), ReplicaInfo)
+            await submit_and_cancel(client, submission(hold=True))
+            assert isinstance(info, ReplicaInfo)
+            return info.commit
+
+    async def go_on(index: int) -> None:
+        async with controllers.client() as client:
+            end_s = asyncio.get_running_loop().time() + PATIENCE_S
+            while await erased_to(client) < index:
+                assert asyncio.get_running_loop().time() < end_s, "it never says so"
+                await submit_and_cancel(client, submission(hold=True))
+
+    index = asyncio.run(submit_until_purged())
+    # Its start begins a new segment of the write-ahead log, so the former one can go.
+    controllers.stop()
+    controllers.start()
+    asyncio.run(go_on(index))
+    left = [path for path in directory.rglob("*") if path.is_file() and SECRET in path.read_bytes()]
+    assert not left

@@ -65,7 +65,7 @@ def test_long_work_breathes() -> None:
     write(stores, 20, *(bytes(16) + b"%d" % number for number in range(2000)))
     breaths: list[None] = []
     supply = Supply(stores, Repair(1, stores), lambda: breaths.append(None))
-    assert len(supply.tend_blobs([], 20)) == 2000
+    assert len(supply.tend_blobs([], 20)[0]) == 2000
     assert len(breaths) == 4
 
 
