@@ -11,8 +11,9 @@ context.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,10 +23,18 @@ from spur.events.declare import Event
 from spur.events.envelope import Actor, AttachmentRef
 from spur.projections.state import State
 from spur.values.errors import InvariantBroken, Rejection
+from spur.values.ids import NodeName
 from spur.wire.cluster import ReplicaInfo
 from spur.wire.declare import Answer, Request, name_of
 
-__all__ = ["COMMANDS", "CommandType", "Context", "Decision", "command", "decide"]
+__all__ = ["COMMANDS", "Attendance", "CommandType", "Context", "Decision", "command", "decide"]
+
+
+class Attendance(msgspec.Struct, frozen=True, gc=False):
+    """What the leader knows of a node from its agent alone; no log has it."""
+
+    load_milli: int
+    free_memory_mib: int
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -45,6 +54,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     are met again."""
     replica: ReplicaInfo | None = None
     """What the controller that is called knows of itself; given to local requests alone."""
+    agents: Mapping[NodeName, Attendance] = MappingProxyType({})
+    """What agents said of their nodes; empty on a controller that does not lead."""
     disk_is_low: bool = False
     """The disk is at its first mark: what needs room is refused (LOG-CONTRACT 5.9)."""
 
@@ -60,6 +71,11 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     resume_after: int = 0
     """The last row that this part looked at, if the next may go on behind it: a hint that spares
     a walk and is in no log."""
+    blobs: tuple[bytes, ...] = ()
+    """Digests of attachments that the answer of a query holds: the shell reads them, and `finish`
+    makes the answer."""
+    finish: Callable[[Sequence[bytes | None]], Answer] | None = None
+    """Given the contents in the order of `blobs`; None for one that is erased."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,6 +90,8 @@ class CommandType:
     """It never makes an event: any replica may answer it behind a barrier."""
     local: bool
     """The controller that is called answers it at once, from what it knows itself."""
+    soft: bool
+    """It rests on what agents told the leader and not on the log: the leader alone answers."""
     needs_room: bool
     """It adds to what is kept: refused while the disk is low (LOG-CONTRACT 5.9)."""
     remembered: bool
@@ -94,6 +112,7 @@ def command(
     divisible: bool = False,
     reads: bool = False,
     local: bool = False,
+    soft: bool = False,
     needs_room: bool = False,
     remembered: bool = True,
 ) -> Callable[[J], J]:
@@ -109,6 +128,7 @@ def command(
             divisible=divisible,
             reads=reads,
             local=local,
+            soft=soft,
             needs_room=needs_room,
             remembered=remembered,
             judge=judge,

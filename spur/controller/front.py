@@ -23,11 +23,12 @@ import msgspec
 from msgspec.structs import replace
 
 from spur.commands.decide import COMMANDS, Context, Decision, decide
-from spur.commands.history import HISTORY
+from spur.commands.history import HISTORY, narrow
 from spur.consensus.clock import ClockStep
 from spur.consensus.faults import SnapshotDamaged
 from spur.consensus.port import Refusal, SnapshotSource, TimedLog
 from spur.controller.attachments import Noise, blobs_of
+from spur.controller.services import Services
 from spur.events.codec import encode_envelope
 from spur.events.envelope import Actor, Entry, EntryKind, RequestMark
 from spur.projections.apply import ApplyFailed, apply, follow
@@ -39,10 +40,12 @@ from spur.projections.snapshot import UnreadableSnapshot, load
 from spur.projections.state import State
 from spur.projections.undo import forget_undo, undo_to
 from spur.values.errors import InvariantBroken, Rejection
+from spur.values.ids import HostId
 from spur.values.limits import LimitExceeded
+from spur.wire.agents import AttendOrders, Orders
 from spur.wire.calls import Answered, Call, Refused, Reply
 from spur.wire.cluster import AcceptClock, Checkpoint, ReplicaInfo, Tick
-from spur.wire.declare import Request
+from spur.wire.declare import Answer, Request
 from spur.wire.registry import UnreadableRequest, decode_request, encode_answer, encode_request
 
 __all__ = ["CHECKPOINT_ENTRIES", "Front", "Respond", "principal_of"]
@@ -83,7 +86,7 @@ class Front:
         *,
         noise: Noise,
         address_of: Callable[[int], str],
-        release: Callable[[Effect], None],
+        services: Services,
     ) -> None:
         self.state = state
         self.commit = 0
@@ -93,7 +96,7 @@ class Front:
         self._log = log
         self._noise = noise
         self._address_of = address_of
-        self._release = release
+        self._services = services
         self._leads = False
         self._ready_at = 0
         self._is_ready = False
@@ -106,6 +109,8 @@ class Front:
         self._barriers: dict[int, list[Callable[[int | None], None]]] = {}
         self._at_commit: dict[int, list[Callable[[], None]]] = {}
         self._token = 0
+        self._lost_leads = 0
+        """How often leadership was lost; what was computed before rests on nothing since."""
 
     # -- requests
     def submit(self, call: Call, actor: Actor, respond: Respond) -> None:
@@ -117,14 +122,13 @@ class Front:
             return
         asked = _Asked(call, actor, respond, request)
         if type(request) in HISTORY:
-            text = "no projector follows this controller"
-            respond(self._reply_now(call, Refused("history-behind", text)))
+            self._queries.append(asked)
             return
         row = COMMANDS[type(request)]
         if row.local:
             # It rests on this replica alone, not on entries that may never be committed.
-            reply = self._query(asked, self._log.describe())
-            respond(msgspec.structs.replace(reply, index=self.commit))
+            reply = self._reply_of(asked, self._judge_query(asked, self._log.describe()))
+            respond(replace(reply, index=self.commit))
         elif row.reads:
             self._queries.append(asked)
         elif not self._leads:
@@ -134,6 +138,12 @@ class Front:
                 respond(self._ask_again(call, "too many requests wait for the new leader"))
             else:
                 self._waiting.append(asked)
+        else:
+            self._take(asked)
+
+    def _take(self, asked: _Asked) -> None:
+        if COMMANDS[type(asked.request)].soft:
+            self._serve_soft(asked)
         else:
             self._execute(asked)
 
@@ -257,7 +267,7 @@ class Front:
         state = self.state
         return Reply(call.number, state.cluster[1].incarnation, state.index, outcome)
 
-    def _reply_now(self, call: Call, outcome: Refused) -> Reply:
+    def _reply_now(self, call: Call, outcome: Answered | Refused) -> Reply:
         """Return a reply that rests on no entry, so that it may leave at once."""
         return Reply(call.number, self.state.cluster[1].incarnation, self.commit, outcome)
 
@@ -303,14 +313,91 @@ class Front:
         elif barrier > self.state.index:
             self._at_commit.setdefault(barrier, []).append(lambda: self._read(asked, barrier))
         else:
-            self._answer_at(self.state.index, asked.respond, self._query(asked))
+            self._answer_query(asked, barrier)
 
-    def _query(self, asked: _Asked, replica: ReplicaInfo | None = None) -> Reply:
+    def _answer_query(self, asked: _Asked, at_least: int, warning: str = "") -> None:
+        """Answer a query from the state as it is, with what else it takes."""
+        if type(asked.request) in HISTORY:
+            self._ask_history(asked, at_least, warning)
+            return
+        decision = self._judge_query(asked)
+        if isinstance(decision, Rejection) or decision.finish is None:
+            reply = replace(self._reply_of(asked, decision), warning=warning)
+            self._answer_at(self.state.index, asked.respond, reply)
+        else:
+            self._finish_later(asked, decision, decision.finish, warning)
+
+    def _finish_later(
+        self,
+        asked: _Asked,
+        decision: Decision,
+        finish: Callable[[Sequence[bytes | None]], Answer],
+        warning: str,
+    ) -> None:
+        """Answer a query when the attachments that it shows are read."""
+        index, lost_leads = self.state.index, self._lost_leads
+        is_committed = index <= self.commit
+
+        def done(contents: Sequence[bytes | None]) -> None:
+            if not is_committed and lost_leads != self._lost_leads:
+                asked.respond(self._ask_again(asked.call, "leadership was lost"))
+                return
+            answered = Answered(encode_answer(finish(contents)))
+            reply = replace(self._reply(asked.call, answered), index=index, warning=warning)
+            self._answer_at(index, asked.respond, reply)
+
+        self._services.read_blobs(decision.blobs, done)
+
+    def _ask_history(self, asked: _Asked, at_least: int, warning: str) -> None:
+        """Hand what its caller may see of the history to the read model."""
+        narrowed = narrow(self.state, asked.request, self._reading(asked))
+        if isinstance(narrowed, Rejection):
+            self._answer_at(self.state.index, asked.respond, self._refused(asked.call, narrowed))
+            return
+
+        def done(outcome: Answered | Refused, late: str) -> None:
+            reply = replace(
+                self._reply(asked.call, outcome), index=at_least, warning=warning or late
+            )
+            asked.respond(reply)
+
+        self._services.ask_history(narrowed, at_least, done)
+
+    def _serve_soft(self, asked: _Asked) -> None:
+        """Let the dispatcher answer an agent, if it is one."""
+        request, call = asked.request, asked.call
+        decision = decide(self.state, request, self._reading(asked))
+        if isinstance(decision, Rejection):
+            refused = Refused(decision.code, decision.text, decision.hint)
+            asked.respond(self._reply_now(call, refused))
+        elif isinstance(request, AttendOrders):
+
+            def done(orders: Orders | None) -> None:
+                if orders is None:
+                    asked.respond(self._not_here(call))
+                else:
+                    asked.respond(self._reply_now(call, Answered(encode_answer(orders))))
+
+            self._services.attend(request, HostId(asked.actor.host_id), done)
+        else:
+            raise InvariantBroken(f"{type(request).__name__} is soft, and nobody serves it")
+
+    def _judge_query(
+        self, asked: _Asked, replica: ReplicaInfo | None = None
+    ) -> Decision | Rejection:
+        return decide(self.state, asked.request, self._reading(asked, replica))
+
+    def _reading(self, asked: _Asked, replica: ReplicaInfo | None = None) -> Context:
         state = self.state
-        context = Context(
-            now_ns=state.time_ns, index=state.index, actor=asked.actor, replica=replica
+        return Context(
+            now_ns=state.time_ns,
+            index=state.index,
+            actor=asked.actor,
+            replica=replica,
+            agents=self._services.attendances(),
         )
-        decision = decide(state, asked.request, context)
+
+    def _reply_of(self, asked: _Asked, decision: Decision | Rejection) -> Reply:
         if isinstance(decision, Rejection):
             return self._refused(asked.call, decision)
         return self._reply(asked.call, Answered(encode_answer(decision.answer)))
@@ -330,7 +417,7 @@ class Front:
             f"no quorum of controllers answers: this is the state at entry {self.state.index},"
             f" {age_s:.0f} s after a leader was last heard"
         )
-        asked.respond(msgspec.structs.replace(self._query(asked), warning=warning))
+        self._answer_query(asked, self.commit, warning)
 
     # -- the turn
     def before_turn(self) -> None:
@@ -394,11 +481,12 @@ class Front:
             pass
         if not self._is_ready:
             self._is_ready = True
+            self._services.leading(self._log.term)
             for effect in resume(self.state):
-                self._release(effect)
+                self._services.release(effect, self.commit)
         waiting, self._waiting = self._waiting, deque()
         for asked in waiting:
-            self._execute(asked)
+            self._take(asked)
 
     # -- Machine
     def load(self, snapshot: SnapshotSource) -> State:
@@ -422,12 +510,13 @@ class Front:
         for entry in entries:
             index = self.commit = entry.index
             for effect in self._effects.pop(index, ()):
-                self._release(effect)
+                self._services.release(effect, index)
             for respond, reply in self._answers.pop(index, ()):
                 respond(reply)
             for resumed in self._at_commit.pop(index, ()):
                 resumed()
         forget_undo(state, self.commit)
+        self._services.committed(self.commit)
 
     def leading(self, term: int) -> None:
         """Stand on the last entry of the log; nothing is decided before the no-op commits."""
@@ -441,12 +530,14 @@ class Front:
         """Undo what is not committed; whoever waits for it must ask again."""
         undo_to(self.state, self.commit)
         self._leads = self._is_ready = False
+        self._lost_leads += 1
+        self._services.following()
         self._effects.clear()
         answers, self._answers = self._answers, {}
         for waiting in answers.values():
             for respond, reply in waiting:
                 outcome = Refused("ask-again", "leadership was lost; ask with the same request id")
-                respond(msgspec.structs.replace(reply, index=self.commit, outcome=outcome))
+                respond(replace(reply, index=self.commit, outcome=outcome))
         for asked in (*self._waiting, *self._parts):
             asked.respond(self._not_here(asked.call))
         self._waiting.clear()

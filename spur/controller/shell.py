@@ -24,6 +24,7 @@ from spur.controller.authority import require_credentials
 from spur.controller.birth import TLS_DIRECTORY
 from spur.controller.clocks import MachineClocks
 from spur.controller.front import Front, Respond
+from spur.controller.services import ReleaseOnly
 from spur.controller.settings import Settings
 from spur.controller.snapshots import SnapshotProcess
 from spur.controller.transport import make_net
@@ -101,7 +102,7 @@ class Controller:
             replica,
             noise=secrets.token_bytes,
             address_of=self._address_of,
-            release=self._perform,
+            services=ReleaseOnly(self._perform),
         )
         replica.attach(self._front)
         self._say_notes()
@@ -234,9 +235,9 @@ class Controller:
         found = self._replica.core.members.member(member)
         return found.rpc_address if found is not None else ""
 
-    def _perform(self, effect: Effect) -> None:
+    def _perform(self, effect: Effect, index: int) -> None:
         """Leave the effect with the row that owes it: no agent is known to this controller yet."""
-        LOG.debug("owed: %r", effect)
+        LOG.debug("owed since %d: %r", index, effect)
 
     def _fail(self, error: BaseException) -> None:
         if not self._failed.done():

@@ -14,20 +14,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import islice
 
 from spur.consensus.disk import Disk, OsDisk
-from spur.consensus.faults import SnapshotDamaged
 from spur.consensus.genesis import Genesis, load_genesis
 from spur.consensus.ledger import Ledger
 from spur.consensus.snapshots import LIVE_BLOBS, Manifest, SnapshotStore
+from spur.controller.follower import load_state
 from spur.projections.apply import follow
 from spur.projections.attachments import live_blobs
 from spur.projections.counters import REQUEST_FLOOR, counter
 from spur.projections.digest import state_digest
-from spur.projections.snapshot import dump, load
-from spur.projections.state import State, new_state
+from spur.projections.snapshot import dump
 
 __all__ = ["ROWS_PER_CHUNK", "Snapshotter", "main"]
 
@@ -50,17 +48,7 @@ class Snapshotter:
         self._disk = disk
         self._genesis = genesis
         self._store = SnapshotStore.open(disk, cluster_id=genesis.cluster_id)
-        self._state = self._first_state()
-
-    def _first_state(self) -> State:
-        for snapshot in self._store.newest_first():
-            # A damaged one is passed over: the older one or the ledger takes its place.
-            with suppress(SnapshotDamaged):
-                return load(snapshot.chunks())
-        genesis = self._genesis
-        return new_state(
-            genesis.encoded, cluster_id=genesis.cluster_id, incarnation=genesis.incarnation
-        )
+        self._state = load_state(disk, genesis)
 
     def write(self) -> int:
         """Follow the ledger to its end and write a snapshot there; return its index, 0 for none.

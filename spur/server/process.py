@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
+import os
 import signal
 import sys
 from collections.abc import Coroutine
 from typing import TypeVar
 
-__all__ = ["freeze_garbage", "run_daemon", "run_until_stopped", "tune_interpreter"]
+__all__ = [
+    "die_with_parent",
+    "freeze_garbage",
+    "run_daemon",
+    "run_until_stopped",
+    "tune_interpreter",
+]
 
 SWITCH_INTERVAL_S = 0.0005
 """How long a thread may hold the interpreter while another waits. Source: LOG-CONTRACT 8.2."""
@@ -17,7 +25,24 @@ SWITCH_INTERVAL_S = 0.0005
 OLDEST_THRESHOLD = 1_000_000
 """Middle collections before the oldest generation is collected: never, in practice."""
 
+PR_SET_PDEATHSIG = 1
+"""Source: prctl(2)."""
+
 T = TypeVar("T")
+
+
+def die_with_parent() -> None:
+    """Let the kernel kill this process when the one that started it ends, however it ends.
+
+    Raises: OSError when the kernel refuses.
+    """
+    parent = os.getppid()
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), "prctl(PR_SET_PDEATHSIG)")
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)  # It ended before this was asked.
 
 
 def tune_interpreter() -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from spur.values.errors import PeerFault
-from spur.wire import cluster, history, jobs, nodes, partitions, runs
+from spur.wire import agents, cluster, history, jobs, nodes, partitions, runs
 from spur.wire.declare import ANSWERS, REQUESTS, Answer, Request
 
 __all__ = [
@@ -26,7 +26,7 @@ __all__ = [
     "encode_request",
 ]
 
-SUBJECTS = (cluster, history, jobs, nodes, partitions, runs)
+SUBJECTS = (agents, cluster, history, jobs, nodes, partitions, runs)
 """The files of this room that declare requests and answers."""
 
 if TYPE_CHECKING:

@@ -485,7 +485,7 @@ def effects_before_the_commit() -> Iterator[None]:
         refused = original(self, *arguments)
         if refused is None:
             for effect in self._effects.pop(self.state.index, ()):
-                self._release(effect)
+                self._services.release(effect, self.state.index)
         return refused
 
     with replaced(Front, _append=append):

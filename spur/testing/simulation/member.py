@@ -18,6 +18,7 @@ from spur.consensus.messages import Append
 from spur.consensus.opening import ReplicaOptions, open_replica
 from spur.consensus.replica import Job, Replica
 from spur.controller.front import Front
+from spur.controller.services import ReleaseOnly
 from spur.controller.snapshotter import Snapshotter
 from spur.events.envelope import Actor
 from spur.projections.react import Effect
@@ -192,7 +193,7 @@ class SimMember:
             replica,
             noise=world.rng.randbytes,
             address_of=lambda member: str(member or ""),
-            release=lambda effect: self.watcher.released(self, effect),
+            services=ReleaseOnly(lambda effect, _: self.watcher.released(self, effect)),
         )
         front.member = self
         self.replica, self.front = replica, front

@@ -13,6 +13,7 @@ from spur.consensus.messages import Append, AppendReply, PreVoteReply, VoteReply
 from spur.consensus.opening import ReplicaOptions, create_replica, open_replica
 from spur.consensus.replica import Replica
 from spur.controller.front import Front
+from spur.controller.services import ReleaseOnly
 from spur.projections.state import new_state
 from spur.testing.disk import SimDisk
 
@@ -39,7 +40,15 @@ def opened() -> Replica:
     create_replica(disk, GENESIS, me=1, options=OPTIONS)
     replica = open_replica(disk, me=1, rng=Random(1), clocks=NoonClocks(), options=OPTIONS)
     state = new_state(GENESIS.encoded, cluster_id=GENESIS.cluster_id, incarnation=0)
-    replica.attach(Front(state, replica, noise=bytes, address_of=str, release=lambda effect: None))
+    replica.attach(
+        Front(
+            state,
+            replica,
+            noise=bytes,
+            address_of=str,
+            services=ReleaseOnly(lambda effect, index: None),
+        )
+    )
     return replica
 
 

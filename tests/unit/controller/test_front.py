@@ -9,6 +9,7 @@ from spur.consensus.memory import MemoryLog
 from spur.consensus.port import Refusal
 from spur.controller import front as front_module
 from spur.controller.front import CLUSTER, Front
+from spur.controller.services import ReleaseOnly
 from spur.events.envelope import Actor, Entry, chain_next
 from spur.projections import requests
 from spur.projections.apply import ApplyFailed
@@ -79,7 +80,7 @@ class Desk:
             None,  # type: ignore[arg-type]  # the log needs the front, and follows at once
             noise=bytes,
             address_of=lambda replica: f"c{replica}:6816" if replica else "",
-            release=self.effects.append,
+            services=ReleaseOnly(lambda effect, _: self.effects.append(effect)),
         )
         self.log = TimedMemoryLog(self.front)
         self.front._log = self.log
@@ -231,7 +232,7 @@ def test_leader_applies_the_bytes_that_it_logged(desk: Desk) -> None:
         desk.log,
         noise=bytes,
         address_of=lambda replica: "",
-        release=lambda effect: pytest.fail(f"a follower performs {effect}"),
+        services=ReleaseOnly(lambda effect, _: pytest.fail(f"a follower performs {effect}")),
     )
     entries = desk.log.entries(1, desk.log.last)
     follower.committed(entries)

@@ -1,0 +1,94 @@
+"""What the process round the front does for it: the dispatcher, blobs, and the read model.
+
+The front decides and waits for commits; what needs a socket, a thread or another process is asked
+for here. Every answer comes back on the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Protocol
+
+from spur.commands.decide import Attendance
+from spur.projections.react import Effect
+from spur.values.ids import HostId, NodeName
+from spur.wire.agents import AttendOrders, Orders
+from spur.wire.calls import Answered, Refused
+from spur.wire.declare import Request
+
+__all__ = ["HistoryDone", "OrdersDone", "ReleaseOnly", "Services"]
+
+OrdersDone = Callable[[Orders | None], None]
+"""Takes what an agent is to do; None when this controller does not lead any more."""
+
+HistoryDone = Callable[[Answered | Refused, str], None]
+"""Takes the outcome of a query, and a warning when it is older than was asked for."""
+
+
+class Services(Protocol):
+    """What a front may ask of the process that it runs in."""
+
+    def leading(self, term: int) -> None:
+        """Hear that this controller leads and is ready; effects that rows owe follow."""
+
+    def following(self) -> None:
+        """Hear that it does not lead any more."""
+
+    def committed(self, index: int) -> None:
+        """Hear that entries up to this one are committed and applied."""
+
+    def release(self, effect: Effect, index: int) -> None:
+        """Perform an effect that rests on this entry, which is committed."""
+
+    def attend(self, request: AttendOrders, host_id: HostId, done: OrdersDone) -> None:
+        """Answer an agent when there are orders for it, or after a while."""
+
+    def attendances(self) -> Mapping[NodeName, Attendance]:
+        """Return what agents said of their nodes."""
+
+    def read_blobs(
+        self, digests: Sequence[bytes], done: Callable[[Sequence[bytes | None]], None]
+    ) -> None:
+        """Read the contents of attachments; None for one that is erased."""
+
+    def ask_history(self, request: Request, at_least: int, done: HistoryDone) -> None:
+        """Let the read model answer a query, once it is as new as `at_least`."""
+
+
+class ReleaseOnly:
+    """Services of a front without a process round it: effects are handed on, nothing else is."""
+
+    def __init__(self, release: Callable[[Effect, int], None]) -> None:
+        self._release = release
+
+    def leading(self, term: int) -> None:
+        """Nobody is to be told."""
+
+    def following(self) -> None:
+        """Nobody is to be told."""
+
+    def committed(self, index: int) -> None:
+        """Nobody is to be told."""
+
+    def release(self, effect: Effect, index: int) -> None:
+        """Hand the effect on."""
+        self._release(effect, index)
+
+    def attend(self, request: AttendOrders, host_id: HostId, done: OrdersDone) -> None:
+        """Take no agent."""
+        done(None)
+
+    def attendances(self) -> Mapping[NodeName, Attendance]:
+        """Know of no agent."""
+        return MappingProxyType({})
+
+    def read_blobs(
+        self, digests: Sequence[bytes], done: Callable[[Sequence[bytes | None]], None]
+    ) -> None:
+        """Hold no attachment."""
+        done([None] * len(digests))
+
+    def ask_history(self, request: Request, at_least: int, done: HistoryDone) -> None:
+        """Keep no history."""
+        done(Refused("history-behind", "no projector follows this controller"), "")
