@@ -25,11 +25,11 @@ from spur.consensus.disk import Disk, OsDisk
 from spur.consensus.faults import SnapshotDamaged
 from spur.consensus.genesis import Genesis, load_genesis
 from spur.consensus.snapshots import SnapshotStore
-from spur.controller.process import die_with_parent, run_daemon, tune_interpreter
 from spur.events.envelope import Entry
 from spur.projections.apply import follow
 from spur.projections.snapshot import load
 from spur.projections.state import State, new_state
+from spur.server.process import die_with_parent, run_daemon, tune_interpreter
 from spur.values.errors import InvariantBroken, PeerFault, Rejection
 from spur.wire.calls import Answered, Refused
 from spur.wire.declare import Answer, Request
