@@ -38,24 +38,21 @@ def add_socket(parser: argparse.ArgumentParser) -> None:
     """Add the option that names a controller."""
     parser.add_argument(
         "--socket",
-        default=os.environ.get("SPUR_SOCKET", ""),
-        help="the controller's Unix socket (default: $SPUR_SOCKET)",
+        default="",
+        help="the controller's Unix socket (default: as sbatch and its like find it)",
     )
 
 
-def client_of(options: argparse.Namespace, *, undone: str) -> BlockingClient:
-    """Return a client of the controller that `add_socket` named.
+def client_of(options: argparse.Namespace) -> BlockingClient:
+    """Return a client of the controller that `add_socket` named, or else of the one at hand.
 
-    Raises: OperatorFault when none is; `undone` tells what did not happen.
+    Raises: OperatorFault when there is no address to ask.
     """
     from spur.client.blocking import BlockingClient
-    from spur.values.errors import OperatorFault
+    from spur.client.locate import locate
 
-    if not options.socket:
-        raise OperatorFault(
-            f"no controller is named; give --socket PATH or set SPUR_SOCKET; {undone}"
-        )
-    return BlockingClient([f"unix:{os.path.abspath(options.socket)}"], deadline_s=WAIT_S)
+    named = (f"unix:{os.path.abspath(options.socket)}",) if options.socket else ()
+    return BlockingClient(named or locate(os.environ), deadline_s=WAIT_S)
 
 
 def form_of(options: argparse.Namespace) -> Form:

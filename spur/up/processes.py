@@ -163,4 +163,7 @@ def _mark_of(pid: int) -> Mark | None:
 
 def _environment() -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN)}
-    return {**kept, "PYTHONPATH": os.path.dirname(os.path.dirname(os.path.abspath(spur.__file__)))}
+    ours = os.path.dirname(os.path.dirname(os.path.abspath(spur.__file__)))
+    others = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    folders = [ours, *(os.path.abspath(folder) for folder in others)]
+    return {**kept, "PYTHONPATH": os.pathsep.join(dict.fromkeys(folders))}

@@ -22,7 +22,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from spur.client.client import Client
-from spur.controller.authority import credentials_in
+from spur.client.tls import credentials_in
 from spur.controller.birth import TLS_DIRECTORY
 from spur.testing.hall import SPEC, submission
 from spur.values.ids import JobId, PartitionName

@@ -7,10 +7,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
+NOBODY = 65534
+
+BECOME_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+"""Whichever interpreter it is, it finds the packages of this one."""
 
 MAIN = "from spur_cli.main import main; raise SystemExit(main())"
 
@@ -18,16 +26,21 @@ MAIN = "from spur_cli.main import main; raise SystemExit(main())"
 class Cluster:
     """A cluster in a directory, by its commands alone."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(
+        self, directory: Path, python: str = sys.executable, prefix: Sequence[str] = ()
+    ) -> None:
         self.directory = directory
+        self._python = python
+        self._prefix = prefix
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command of `spur` for this directory."""
         return subprocess.run(
-            [sys.executable, "-c", MAIN, *words, "--dir", str(self.directory)],
+            [*self._prefix, self._python, "-c", MAIN, *words, "--dir", str(self.directory)],
             capture_output=True,
             text=True,
             check=False,
+            env=ENVIRONMENT,
         )
 
     def up(self, *options: str) -> str:
@@ -41,7 +54,7 @@ class Cluster:
         found = self.run("env").stdout
         clean = {"PATH": "/usr/bin:/bin", "HOME": str(self.directory)}
         done = subprocess.run(
-            ["sh", "-ec", f"{found}\n{script}"],
+            [*self._prefix, "sh", "-ec", f"{found}\n{script}"],
             capture_output=True,
             text=True,
             check=False,
@@ -128,3 +141,36 @@ def test_what_cannot_be_is_refused_before_anything_is_made(
     assert sentence in refused.stderr
     assert not (cluster.directory / "controllers").exists()
     assert "there is no cluster in" in cluster.run("status").stderr
+
+
+def _python_for_everybody() -> str | None:
+    """Return an interpreter of this version that an ordinary user may start, if there is one."""
+    for python in (sys.executable, "/usr/bin/python{}.{}".format(*sys.version_info)):
+        trial = f"{python} -c 'import msgspec, spur.up.tool'"
+        words = [*BECOME_NOBODY, "sh", "-c", trial]
+        if not subprocess.run(words, capture_output=True, check=False, env=ENVIRONMENT).returncode:
+            return python
+    return None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root: becomes another user")
+def test_ordinary_user_has_a_cluster_without_root() -> None:
+    """A person without any rights on a machine tries it: they are its administrator, root is not.
+
+    Nothing was listed by hand: the kernel names the user, and the cluster is that user's.
+    """
+    python = _python_for_everybody()
+    if python is None:
+        pytest.skip("no interpreter, or none of the sources, is for every user to read")
+    with tempfile.TemporaryDirectory(prefix="spur-") as name:
+        os.chown(name, NOBODY, NOBODY)
+        cluster = Cluster(Path(name) / "up", python, BECOME_NOBODY)
+        try:
+            cluster.up("--nodes", "2")
+            conf = cluster.directory / "conf" / "slurm.conf"
+            conf.write_text(conf.read_text().replace("MaxTime=INFINITE", "MaxTime=60"))
+            assert "1:00:00" in cluster.shell("spur reconfigure $SLURM_CONF 2>/dev/null; sinfo")
+            assert cluster.shell("sbatch --begin=now+1hour --wrap id") == "Submitted batch job 1\n"
+            assert cluster.shell("squeue -h -o '%u %i'") == "nobody 1\n"
+        finally:
+            cluster.run("down")

@@ -90,8 +90,8 @@ def test_ordinary_user_may_submit_and_not_reconfigure(tmp_path: Path, public: Pa
                 "not-permitted",
                 "not-permitted",
                 "not-permitted",
-                f"not-permitted: user {NOBODY} speaks for user 0; only root of this host speaks"
-                " for others; nothing was done",
+                f"not-permitted: user {NOBODY} speaks for user 0; only root of this host and"
+                " whoever runs this daemon speak for others; nothing was done",
             ]
             assert set(jobs(client)) == {*roots, "of-nobody"}
     finally:

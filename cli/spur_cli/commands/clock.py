@@ -20,7 +20,7 @@ def run(arguments: list[str], command: Command) -> int:
     parser = parser_of(command)
     add_socket(parser)
     options = parser.parse_args(arguments)
-    with client_of(options, undone="nothing was accepted") as client:
+    with client_of(options) as client:
         answer = client.do(AcceptClock())
     if isinstance(answer, Rejection):
         raise OperatorFault(f"{answer.text}; the clock was not accepted")

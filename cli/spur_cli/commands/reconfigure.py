@@ -32,7 +32,7 @@ def run(arguments: list[str], command: Command) -> int:
     add_forms(parser)
     options = parser.parse_args(arguments)
     files = read_config_files(options.file)
-    with client_of(options, undone="nothing was changed") as client:
+    with client_of(options) as client:
         taken = client.ask(Reconfigure(files), Configured)
         if isinstance(taken, Rejection):
             raise OperatorFault(f"{options.file} was refused\n{taken.text}")
