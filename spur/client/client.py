@@ -20,7 +20,7 @@ from spur.client.connection import Connection, Lost
 from spur.client.pursuit import Cluster, Pursuit
 from spur.client.tls import TlsFiles, client_context
 from spur.values.errors import PeerFault, Rejection
-from spur.wire.calls import REQUEST_ID_SIZE, Answered, Reply
+from spur.wire.calls import REQUEST_ID_SIZE, Answered, Call, Refused, Reply
 from spur.wire.declare import Answer, Done, Request
 from spur.wire.registry import decode_answer, encode_request
 
@@ -94,11 +94,13 @@ class Client:
         request_id: bytes | None = None,
         since: int | None = None,
         deadline_s: float | None = None,
+        attempt_s: float | None = None,
         warn: Callable[[str], None] | None = None,
     ) -> A | Rejection:
         """Return the answer to a request, asking until it is known or the deadline passes.
 
         `request_id` and `since` are those of an `OutcomeUnknown`, to go on where it stopped.
+        `attempt_s` is the patience with one replica, for what it answers late on purpose.
         With `warn`, an answer that no quorum of controllers stands behind is taken as well, and
         `warn` is told how old it may be; without it such an answer is asked for again.
 
@@ -113,15 +115,7 @@ class Client:
             speaks_for=speaks_for,
             warn=warn,
         )
-        refused = pursuit.too_long()
-        if refused is not None:
-            return refused
-        wait_s = self._deadline_s if deadline_s is None else deadline_s
-        try:
-            async with asyncio.timeout(wait_s):
-                outcome = await self._pursue(pursuit)
-        except TimeoutError:
-            raise pursuit.give_up(wait_s) from None
+        outcome = await self._outcome(pursuit, deadline_s, attempt_s)
         if isinstance(outcome, Rejection):
             return outcome
         answer = decode_answer(outcome.answer)
@@ -130,6 +124,34 @@ class Client:
                 f"an answer {type(answer).__name__} where {expected.__name__} was expected"
             )
         return answer
+
+    async def forward(self, call: Call, *, speaks_for: tuple[int, int], deadline_s: float) -> Reply:
+        """Return the reply to somebody else's call, for whom this host speaks.
+
+        The call's id and `since` are kept, and nobody is shown less than they have seen. An answer
+        that no quorum stands behind is passed on with its warning. Raises: as `ask`.
+        """
+        warnings: list[str] = []
+        pursuit = Pursuit(
+            self._cluster,
+            call.request,
+            call.request_id,
+            since=call.since,
+            speaks_for=speaks_for,
+            seen=(call.incarnation, call.at_least),
+            warn=warnings.append,
+        )
+        outcome = await self._outcome(pursuit, deadline_s, None)
+        if isinstance(outcome, Rejection):
+            outcome = Refused(code=outcome.code, text=outcome.text, hint=outcome.hint)
+        incarnation, index = self.position
+        return Reply(
+            number=call.number,
+            incarnation=incarnation,
+            index=index,
+            outcome=outcome,
+            warning=warnings[-1] if warnings else "",
+        )
 
     async def close(self) -> None:
         """End all connections; whoever still waits gets the fault of a passed deadline."""
@@ -146,13 +168,26 @@ class Client:
 
     # -- inside
 
-    async def _pursue(self, pursuit: Pursuit) -> Answered | Rejection:
+    async def _outcome(
+        self, pursuit: Pursuit, deadline_s: float | None, attempt_s: float | None
+    ) -> Answered | Rejection:
+        refused = pursuit.too_long()
+        if refused is not None:
+            return refused
+        wait_s = self._deadline_s if deadline_s is None else deadline_s
+        try:
+            async with asyncio.timeout(wait_s):
+                return await self._pursue(pursuit, attempt_s or self._attempt_s)
+        except TimeoutError:
+            raise pursuit.give_up(wait_s) from None
+
+    async def _pursue(self, pursuit: Pursuit, attempt_s: float) -> Answered | Rejection:
         """Try until there is an outcome; the caller's deadline ends it."""
         started_s = asyncio.get_running_loop().time()
         while True:
             address = pursuit.address()
             try:
-                reply = await self._try(address, pursuit)
+                reply = await self._try(address, pursuit, attempt_s)
             except Lost as lost:
                 pursuit.lost(address, lost.sentence, lost.goodbye)
                 if self._closed or pursuit.is_hopeless():
@@ -164,15 +199,15 @@ class Client:
             if pursuit.pause_s:
                 await asyncio.sleep(pursuit.pause_s)
 
-    async def _try(self, address: Address, pursuit: Pursuit) -> Reply:
+    async def _try(self, address: Address, pursuit: Pursuit, attempt_s: float) -> Reply:
         """Ask one replica once. Raises: Lost."""
         connection = await self._connection(address)
         heard = connection.heard
         try:
-            async with asyncio.timeout(self._attempt_s):
+            async with asyncio.timeout(attempt_s):
                 return await connection.ask(pursuit.call)
         except TimeoutError:
-            sentence = f"no reply within {self._attempt_s:g} s"
+            sentence = f"no reply within {attempt_s:g} s"
             if connection.heard == heard:
                 connection.end(sentence)
             raise Lost(sentence) from None

@@ -123,9 +123,13 @@ class Pursuit:
         *,
         since: int | None,
         speaks_for: tuple[int, int] | None,
+        seen: tuple[int, int] = (0, 0),
         warn: Callable[[str], None] | None = None,
     ) -> None:
-        """Prepare; without `warn` an answer that no quorum stands behind is none."""
+        """Prepare; without `warn` an answer that no quorum stands behind is none.
+
+        `seen` is an (incarnation, index) that this caller has been shown.
+        """
         self.pause_s = 0.0
         """How long to wait before the next try."""
         self._cluster = cluster
@@ -133,6 +137,7 @@ class Pursuit:
         self._id = request_id
         self._since = since
         self._speaks_for = speaks_for
+        self._seen = seen
         self._warn = warn
         self._open = 0
         """Tries whose reply has not come, or left the outcome open."""
@@ -162,12 +167,13 @@ class Pursuit:
         if self._since is None:
             self._since = cluster.index
         self._open += 1
+        incarnation, index = max(self._seen, (cluster.incarnation, cluster.index))
         return Call(
             number=number,
             request_id=self._id,
             since=self._since,
-            incarnation=cluster.incarnation,
-            at_least=cluster.index,
+            incarnation=incarnation,
+            at_least=index,
             speaks_for=self._speaks_for,
             request=self._request,
         )
