@@ -1,7 +1,7 @@
 """What an attempt has on a node's disk: one directory, written by the agent and a supervisor.
 
     <spool>/<job>.<run>.<step>.<attempt>.<node>/
-        manifest    what the agent was told to launch; synced, with the directory, before anyone acts
+        manifest    what the agent was told to launch; synced, with the directory, before all else
         lock        flock(2) held by the supervisor for as long as it lives; its pid is inside
         claim       made with O_EXCL and synced with the directory: by the supervisor before user
                     code runs, or by the agent to void the attempt; whoever makes it has won

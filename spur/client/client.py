@@ -141,9 +141,12 @@ class Client:
             seen=(call.incarnation, call.at_least),
             warn=warnings.append,
         )
-        outcome = await self._outcome(pursuit, deadline_s, None)
-        if isinstance(outcome, Rejection):
-            outcome = Refused(code=outcome.code, text=outcome.text, hint=outcome.hint)
+        judged = await self._outcome(pursuit, deadline_s, None)
+        outcome: Answered | Refused
+        if isinstance(judged, Rejection):
+            outcome = Refused(code=judged.code, text=judged.text, hint=judged.hint)
+        else:
+            outcome = judged
         incarnation, index = self.position
         return Reply(
             number=call.number,
