@@ -15,9 +15,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Column, Connection, Integer, MetaData, create_engine, inspect, text
 from sqlalchemy.exc import IntegrityError
 
-from spur.store.tables import METADATA, job_gres, jobs
+from spur.store.tables import METADATA, jobs, run_nodes
 from spur.values.jobspec import JobSpec, ResourceAsk
-from spur.values.tres import GresAsk
+from spur.values.tres import NodeShare
 
 
 @pytest.fixture
@@ -99,7 +99,10 @@ def test_migration_without_a_database_changes_nothing() -> None:
 def test_cursor_is_a_single_row(connection: Connection) -> None:
     """A faulty writer adds a second cursor: the database refuses it."""
     command.upgrade(configuration(connection), "head")
-    insert = "INSERT INTO cursor (id, incarnation, log_index, time_ns) VALUES ({}, 0, 1, 1)"
+    insert = (
+        "INSERT INTO cursor (id, incarnation, log_index, chain, time_ns, model_version)"
+        " VALUES ({}, 0, 1, '', 1, 1)"
+    )
     connection.execute(text(insert.format(1)))
     with pytest.raises(IntegrityError, match="ck_cursor_one_row"):
         connection.execute(text(insert.format(2)))
@@ -109,8 +112,9 @@ def test_run_belongs_to_a_job(connection: Connection) -> None:
     """A faulty writer records the run of a job that is not there: the database refuses it."""
     command.upgrade(configuration(connection), "head")
     insert = (
-        "INSERT INTO runs (job_id, run, state, reason, attempt, open_time_ns, exit_code, signal,"
-        " unfenced) VALUES (7, 0, 'PENDING', 'None', 0, 1, 0, 0, 0)"
+        "INSERT INTO runs (job_id, run, record_index, state, reason, attempt, open_time_ns,"
+        " end_time_ns, partition, batch_host, exit_code, signal, script_exit_code, script_signal,"
+        " unfenced) VALUES (7, 0, 1, 'PENDING', 'None', 0, 1, 9, '', '', 0, 0, 0, 0, 0)"
     )
     with pytest.raises(IntegrityError, match="FOREIGN KEY"):
         connection.execute(text(insert))
@@ -118,7 +122,6 @@ def test_run_belongs_to_a_job(connection: Connection) -> None:
 
 def test_every_field_of_a_job_spec_has_its_column() -> None:
     """Someone adds an option to jobs: accounting shall be able to show it."""
-    wanted = {*JobSpec.__struct_fields__, *ResourceAsk.__struct_fields__} - {"ask", "gres"}
+    wanted = {*JobSpec.__struct_fields__, *ResourceAsk.__struct_fields__} - {"ask"}
     assert wanted - {column.name for column in jobs.columns} == set()
-    wanted = set(GresAsk.__struct_fields__)
-    assert wanted - {column.name for column in job_gres.columns} == set()
+    assert set(NodeShare.__struct_fields__) - {column.name for column in run_nodes.columns} == set()

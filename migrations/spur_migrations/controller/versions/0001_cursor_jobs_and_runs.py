@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -18,16 +20,19 @@ def upgrade() -> None:
         sa.Column("id", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("incarnation", sa.BigInteger(), nullable=False),
         sa.Column("log_index", sa.BigInteger(), nullable=False),
+        sa.Column("chain", sa.LargeBinary(length=32), nullable=False),
         sa.Column("time_ns", sa.BigInteger(), nullable=False),
+        sa.Column("model_version", sa.Integer(), nullable=False),
         sa.CheckConstraint("id = 1", name=op.f("ck_cursor_one_row")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_cursor")),
     )
     create_jobs()
     create_runs()
+    create_notes()
 
 
 def create_jobs() -> None:
-    """Make the tables of jobs and of what they ask for."""
+    """Make the table of jobs."""
     op.create_table(
         "jobs",
         sa.Column("job_id", sa.BigInteger(), autoincrement=False, nullable=False),
@@ -42,7 +47,7 @@ def create_jobs() -> None:
         sa.Column("partitions", sa.Text(), nullable=False),
         sa.Column("account", sa.Text(), nullable=False),
         sa.Column("qos", sa.Text(), nullable=False),
-        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("run", sa.Integer(), nullable=False),
         sa.Column("hold", sa.Integer(), nullable=False),
         sa.Column("priority", sa.BigInteger(), nullable=True),
         sa.Column("nice", sa.BigInteger(), nullable=False),
@@ -50,19 +55,11 @@ def create_jobs() -> None:
         sa.Column("batch", sa.Boolean(), nullable=False),
         sa.Column("time_limit_s", sa.BigInteger(), nullable=True),
         sa.Column("begin_ns", sa.BigInteger(), nullable=False),
-        sa.Column("nodes_min", sa.Integer(), nullable=False),
-        sa.Column("nodes_max", sa.Integer(), nullable=False),
-        sa.Column("tasks", sa.Integer(), nullable=False),
-        sa.Column("tasks_per_node", sa.Integer(), nullable=False),
-        sa.Column("cpus_per_task", sa.Integer(), nullable=False),
-        sa.Column("memory_mib", sa.BigInteger(), nullable=False),
-        sa.Column("memory_per", sa.Integer(), nullable=False),
-        sa.Column("features", sa.Text(), nullable=False),
-        sa.Column("nodes_required", sa.Text(), nullable=False),
-        sa.Column("nodes_excluded", sa.Text(), nullable=False),
-        sa.Column("sharing", sa.Integer(), nullable=False),
-        sa.Column("licenses", sa.Text(), nullable=False),
-        sa.Column("reservation", sa.Text(), nullable=False),
+        *ask_columns(),
+        sa.Column("deadline_ns", sa.BigInteger(), nullable=False),
+        sa.Column("dependency", sa.Text(), nullable=False),
+        sa.Column("kill_on_invalid_dependency", sa.Boolean(), nullable=True),
+        sa.Column("time_limit_min_s", sa.BigInteger(), nullable=True),
         sa.Column("submit_time_ns", sa.BigInteger(), nullable=False),
         sa.Column("submit_index", sa.BigInteger(), nullable=False),
         sa.Column("purge_time_ns", sa.BigInteger(), nullable=True),
@@ -71,23 +68,38 @@ def create_jobs() -> None:
     op.create_index(op.f("ix_jobs_uid_submit_time_ns"), "jobs", ["uid", "submit_time_ns"])
     op.create_index(op.f("ix_jobs_account_submit_time_ns"), "jobs", ["account", "submit_time_ns"])
     op.create_index(op.f("ix_jobs_array_job_id"), "jobs", ["array_job_id"])
-    create_job_gres()
+    op.create_index(op.f("ix_jobs_het_job_id"), "jobs", ["het_job_id"])
 
 
-def create_job_gres() -> None:
-    """Make the table of the generic resources that jobs ask for."""
-    op.create_table(
-        "job_gres",
-        sa.Column("job_id", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("position", sa.Integer(), autoincrement=False, nullable=False),
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("count", sa.BigInteger(), nullable=False),
-        sa.Column("per", sa.Integer(), nullable=False),
-        sa.PrimaryKeyConstraint("job_id", "position", name=op.f("pk_job_gres")),
-        sa.ForeignKeyConstraint(
-            ["job_id"], ["jobs.job_id"], name=op.f("fk_job_gres_jobs"), ondelete="CASCADE"
-        ),
+def ask_columns() -> tuple[sa.Column[Any], ...]:
+    """Return the columns of what a job asks of nodes."""
+    return (
+        sa.Column("nodes_min", sa.Integer(), nullable=False),
+        sa.Column("nodes_max", sa.Integer(), nullable=False),
+        sa.Column("tasks", sa.Integer(), nullable=False),
+        sa.Column("tasks_per_node", sa.Integer(), nullable=False),
+        sa.Column("cpus_per_task", sa.Integer(), nullable=False),
+        sa.Column("memory_mib", sa.BigInteger(), nullable=False),
+        sa.Column("memory_per", sa.Integer(), nullable=False),
+        sa.Column("gres", sa.Text(), nullable=False),
+        sa.Column("features", sa.Text(), nullable=False),
+        sa.Column("nodes_required", sa.Text(), nullable=False),
+        sa.Column("nodes_excluded", sa.Text(), nullable=False),
+        sa.Column("sharing", sa.Integer(), nullable=False),
+        sa.Column("licenses", sa.Text(), nullable=False),
+        sa.Column("reservation", sa.Text(), nullable=False),
+        sa.Column("tasks_per_socket", sa.Integer(), nullable=False),
+        sa.Column("tasks_per_core", sa.Integer(), nullable=False),
+        sa.Column("tasks_per_gpu", sa.Integer(), nullable=False),
+        sa.Column("sockets_per_node", sa.Integer(), nullable=False),
+        sa.Column("cores_per_socket", sa.Integer(), nullable=False),
+        sa.Column("threads_per_core", sa.Integer(), nullable=False),
+        sa.Column("cpus_per_node_min", sa.Integer(), nullable=False),
+        sa.Column("cpus_per_gpu", sa.Integer(), nullable=False),
+        sa.Column("disk_mib", sa.BigInteger(), nullable=False),
+        sa.Column("contiguous", sa.Boolean(), nullable=False),
+        sa.Column("overcommit", sa.Boolean(), nullable=False),
+        sa.Column("preferred", sa.Text(), nullable=False),
     )
 
 
@@ -97,22 +109,29 @@ def create_runs() -> None:
         "runs",
         sa.Column("job_id", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("run", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("record_index", sa.BigInteger(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("open_time_ns", sa.BigInteger(), nullable=False),
+        sa.Column("eligible_time_ns", sa.BigInteger(), nullable=True),
         sa.Column("start_time_ns", sa.BigInteger(), nullable=True),
-        sa.Column("end_time_ns", sa.BigInteger(), nullable=True),
+        sa.Column("end_time_ns", sa.BigInteger(), nullable=False),
         sa.Column("time_limit_s", sa.BigInteger(), nullable=True),
+        sa.Column("partition", sa.Text(), nullable=False),
+        sa.Column("batch_host", sa.Text(), nullable=False),
         sa.Column("exit_code", sa.Integer(), nullable=False),
         sa.Column("signal", sa.Integer(), nullable=False),
+        sa.Column("killed_by", sa.BigInteger(), nullable=True),
+        sa.Column("script_end_ns", sa.BigInteger(), nullable=True),
+        sa.Column("script_exit_code", sa.Integer(), nullable=False),
+        sa.Column("script_signal", sa.Integer(), nullable=False),
         sa.Column("unfenced", sa.Boolean(), nullable=False),
         sa.PrimaryKeyConstraint("job_id", "run", name=op.f("pk_runs")),
         sa.ForeignKeyConstraint(
             ["job_id"], ["jobs.job_id"], name=op.f("fk_runs_jobs"), ondelete="CASCADE"
         ),
     )
-    op.create_index(op.f("ix_runs_start_time_ns"), "runs", ["start_time_ns"])
     op.create_index(op.f("ix_runs_end_time_ns"), "runs", ["end_time_ns"])
     op.create_table(
         "run_nodes",
@@ -123,6 +142,8 @@ def create_runs() -> None:
         sa.Column("cpus", sa.Integer(), nullable=False),
         sa.Column("memory_mib", sa.BigInteger(), nullable=False),
         sa.Column("gpus", sa.LargeBinary(length=8), nullable=False),
+        sa.Column("cpu_set", sa.LargeBinary(), nullable=False),
+        sa.Column("is_shared", sa.Boolean(), nullable=False),
         sa.Column("last_seen_ns", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("job_id", "run", "node", name=op.f("pk_run_nodes")),
         sa.ForeignKeyConstraint(
@@ -135,7 +156,26 @@ def create_runs() -> None:
     op.create_index(op.f("ix_run_nodes_node"), "run_nodes", ["node"])
 
 
+def create_notes() -> None:
+    """Make the tables of why jobs wait, and of where their events are."""
+    op.create_table(
+        "group_reasons",
+        sa.Column("partition", sa.Text(), nullable=False),
+        sa.Column("shape", sa.LargeBinary(length=8), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("partition", "shape", name=op.f("pk_group_reasons")),
+    )
+    op.create_table(
+        "job_events",
+        sa.Column("job_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("log_index", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("position", sa.Integer(), autoincrement=False, nullable=False),
+        sa.PrimaryKeyConstraint("job_id", "log_index", "position", name=op.f("pk_job_events")),
+        sqlite_with_rowid=False,
+    )
+
+
 def downgrade() -> None:
     """Remove the tables; the read model is rebuilt from the log when it is wanted again."""
-    for table in ("run_nodes", "runs", "job_gres", "jobs", "cursor"):
+    for table in ("job_events", "group_reasons", "run_nodes", "runs", "jobs", "cursor"):
         op.drop_table(table)

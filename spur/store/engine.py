@@ -1,0 +1,77 @@
+"""The database file: opened with SQLite's write-ahead log, and brought up to date by migrations.
+
+A commit is not synced by itself: after a crash of the machine the last transactions may be gone,
+whole, and their cursor with them, so they are folded again from the log.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from sqlite3 import Connection as SqliteConnection
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.util.exc import CommandError
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.exc import DatabaseError, OperationalError
+
+from spur.values.errors import SpurError
+
+__all__ = ["MIGRATIONS", "UnusableDatabase", "open_engine", "remove_database"]
+
+MIGRATIONS = "spur_migrations:controller"
+"""Where Alembic finds the migrations."""
+
+_PRAGMAS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = NORMAL",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA busy_timeout = 10000",
+)
+
+_SUFFIXES = ("", "-wal", "-shm")
+
+
+class UnusableDatabase(SpurError):
+    """A file that is damaged, no database, or of a newer release."""
+
+
+def open_engine(path: Path) -> Engine:
+    """Return an engine on a database that has the newest tables; it is made if there is none.
+
+    Raises: UnusableDatabase; sqlalchemy.exc.OperationalError when the machine does not let us.
+    """
+    engine = create_engine(f"sqlite:///{path}")
+    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "begin", _begin)
+    path.touch(mode=0o600)
+    try:
+        with engine.begin() as connection:
+            config = Config()
+            config.set_main_option("script_location", MIGRATIONS)
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+    except (DatabaseError, CommandError) as error:
+        engine.dispose()
+        if isinstance(error, OperationalError):
+            raise
+        raise UnusableDatabase(f"{path} is no read model of this release: {error}") from error
+    return engine
+
+
+def remove_database(path: Path) -> None:
+    """Remove a database that nobody has open; one that is not there is no fault."""
+    for suffix in _SUFFIXES:
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _begin(connection: Connection) -> None:
+    """Open each transaction ourselves: the driver would leave changes of tables out of it."""
+    connection.exec_driver_sql("BEGIN")
+
+
+def _prepare(connection: SqliteConnection, _: Any) -> None:
+    connection.isolation_level = None
+    for pragma in _PRAGMAS:
+        connection.execute(pragma)
