@@ -2,6 +2,7 @@
 
     spurctld create DIR=RAFT_ADDRESS,RPC_ADDRESS ...
     spurctld run --dir DIR
+    spurctld issue --dir DIR --host NAME --role compute --node NODE --out AGENT_DIR
 
 Exit status: 0 after SIGTERM, 2 for a wrong command line, 70 when the controller contradicts itself,
 74 when the disk failed, 78 when it refuses to start. After 70, 74 and 78 a person must look before
@@ -19,6 +20,7 @@ from pathlib import Path
 from spur.client.address import parse_tcp_address
 from spur.consensus.faults import DiskFault
 from spur.controller.birth import NewController, give_birth
+from spur.controller.enrol import add_issue_verb, issue
 from spur.controller.settings import load_settings
 from spur.controller.shell import Controller
 from spur.events.codec import UnreadableRecord
@@ -60,6 +62,7 @@ def _parser() -> argparse.ArgumentParser:
     create.add_argument(
         "controllers", nargs="+", type=_new_controller, metavar="DIR=RAFT_ADDRESS,RPC_ADDRESS"
     )
+    add_issue_verb(verbs)
     run = verbs.add_parser("run", help="run the controller of a directory")
     run.add_argument("--dir", type=Path, required=True, help="the controller's directory")
     run.add_argument("--verbose", action="store_true", help="log details")
@@ -79,6 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             genesis = give_birth(options.controllers)
             count = len(options.controllers)
             sys.stdout.write(f"made cluster {genesis.cluster_id.hex()} of {count} controllers\n")
+        elif options.verb == "issue":
+            sys.stdout.write(f"{issue(options)}\n")
         else:
             tune_interpreter()
             run_daemon(_run(options.dir))
