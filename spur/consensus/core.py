@@ -148,6 +148,15 @@ class Core:
         self._elections.may_campaign = may
 
     @property
+    def sync_ticks(self) -> int:
+        """Set by the shell: the longest that a sync took lately; elections wait for two."""
+        return self._elections.sync_ticks
+
+    @sync_ticks.setter
+    def sync_ticks(self, ticks: int) -> None:
+        self._elections.sync_ticks = ticks
+
+    @property
     def commit(self) -> int:
         """The commit index; on a leader it may be ahead of what is durable here."""
         return self._log.commit

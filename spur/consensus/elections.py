@@ -58,6 +58,9 @@ class Elections:
         self.lead: Leadership | None = None
         """What this replica does as a leader; None while it is not."""
         self.may_campaign = True
+        self.sync_ticks = 0
+        """How long a sync of a disk like this one may take: an election needs two, one after the
+        other, and a timeout below that would end it before it is decided."""
         self.is_dirty = False
         """Term or vote must become durable."""
         self._me = me
@@ -88,7 +91,7 @@ class Elections:
 
     def _reset_timer(self) -> None:
         self._elapsed = 0
-        election = self._settings.election_ticks
+        election = max(self._settings.election_ticks, 2 * self.sync_ticks)
         # A single voter has nobody to wait for.
         alone = self._log.memberships.voters == (self._me,)
         self._timeout = 1 if alone else election + self._rng.randrange(election)

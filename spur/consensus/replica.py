@@ -61,6 +61,12 @@ DAMAGE_TICKS = 100
 SCRUB_TICKS = 1_000
 """Ticks between two steps of reading everything again, once all was read since the start."""
 
+SYNC_MEMORY_TICKS = 20_000
+"""How long the worst sync is remembered, about ten minutes."""
+
+SYNC_TICKS_MAX = 100
+"""A sync that took longer counts as this long: a disk that hung once must not end elections."""
+
 REPLAY_BYTES = 4 << 20
 """Bytes of the ledger given to the machine at once when it starts."""
 
@@ -159,6 +165,7 @@ class Replica:
         self._syncing = False
         self._recycled = 0
         self._snapshot_index = 0
+        self._worst_sync_tick = 0
         self._blobs_before: list[bytes] = []
         self._erased_to = 0
         """Up to here neither blobs nor snapshots hold what was erased; the WAL has its own mark."""
@@ -548,12 +555,24 @@ class Replica:
             if not ready.needs_sync:
                 self._persisted(ready)
                 return
-            wal, commit = self.storage.wal, ready.commit
+            wal, commit, began = self.storage.wal, ready.commit, self._ticks
+
+            def written(_: None) -> None:
+                self._note_sync(self._ticks - began)
+                self._persisted(ready)
+
             self._later(
                 "wal",
                 lambda: wal.write_group(ready.hard, ready.first, ready.entries, commit),
-                lambda _: self._persisted(ready),
+                written,
             )
+
+    def _note_sync(self, ticks: int) -> None:
+        """Remember the worst sync of the last minutes: elections must leave time for two."""
+        core = self.core
+        if ticks >= core.sync_ticks or self._ticks - self._worst_sync_tick > SYNC_MEMORY_TICKS:
+            core.sync_ticks = min(ticks, SYNC_TICKS_MAX)
+            self._worst_sync_tick = self._ticks
 
     def _persisted(self, ready: Ready) -> None:
         self.core.persisted(ready)

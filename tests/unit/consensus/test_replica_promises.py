@@ -6,10 +6,11 @@ from random import Random
 
 import pytest
 
+from spur.consensus.boxes import Role
 from spur.consensus.faults import PromiseLost
 from spur.consensus.genesis import Genesis
 from spur.consensus.membership import Member, Membership
-from spur.consensus.messages import Append, AppendReply, PreVoteReply, VoteReply
+from spur.consensus.messages import Append, AppendReply, Heartbeat, PreVoteReply, VoteReply
 from spur.consensus.opening import ReplicaOptions, create_replica, open_replica
 from spur.consensus.replica import Replica
 from spur.controller.front import Front
@@ -91,3 +92,36 @@ def test_leader_says_once_which_controller_lost_its_promises() -> None:
         replica.tick()
     said = [note for note in replica.storage.notes if "controller 3 lost entries" in note]
     assert len(said) == 1
+
+
+def test_slow_disk_leaves_elections_more_time() -> None:
+    """A sync took longer than an election: the next campaign must not end before two of them."""
+    replica = opened()
+    for _ in range(25):
+        replica.tick()
+    replica.take(PreVoteReply(2, 1, replica.core.term + 1, True))
+    replica.pump()
+    (vote,) = (job for job in replica.take_jobs() if job.lane == "wal")
+    for _ in range(30):
+        replica.tick()
+    replica.finish(vote, vote.run())
+    assert replica.core.sync_ticks == 30
+    replica.take(Heartbeat(2, 1, replica.core.term + 1, 0, 1))
+    term = replica.core.term
+    for _ in range(59):
+        replica.tick()
+    assert (replica.core.role, replica.core.term) == (Role.FOLLOWER, term)
+    for _ in range(61):
+        replica.tick()
+    assert replica.core.role is Role.PRE_CANDIDATE
+
+
+def test_worst_sync_is_forgotten_after_ten_minutes() -> None:
+    """A disk hung once, an hour ago: the next failover must be as quick as ever."""
+    replica = elected()
+    replica.core.sync_ticks = 30
+    for _ in range(20_001):
+        replica.tick()
+    replica.take(PreVoteReply(2, 1, replica.core.term + 1, True))
+    turn(replica)
+    assert replica.core.sync_ticks == 0
