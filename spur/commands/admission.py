@@ -113,6 +113,8 @@ def refuse_submission(state: State, request: SubmitJob, context: Context) -> Rej
     )
     if refused is not None:
         return refused
+    if 0 < spec.deadline_ns <= context.now_ns:
+        return Rejection("invalid-deadline", "the deadline is over already; nothing was changed")
     # There is a partition, so there is a configuration.
     settings = settings_of(state)
     if len(state.jobs) >= settings.job_count_max:

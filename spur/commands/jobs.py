@@ -10,6 +10,7 @@ from spur.commands.permissions import Permission, Role, may_act_for, role_of
 from spur.commands.targets import ROWS_PER_PART_MAX, Change, Target, changes, has_ended, targets
 from spur.events.declare import Event
 from spur.events.jobs import (
+    ArrayThrottled,
     JobHeld,
     JobPriorityChanged,
     JobReleased,
@@ -18,6 +19,7 @@ from spur.events.jobs import (
     JobSubmitted,
 )
 from spur.events.runs import RunEnded, RunSignalled, RunStopped
+from spur.projections.dependencies import closes_circle
 from spur.projections.jobfilters import candidate_jobs, test_of
 from spur.projections.jobs import next_job_id
 from spur.projections.jobviews import PAGE_ROWS_MAX, job_page
@@ -160,7 +162,28 @@ def decide_update_job(state: State, request: UpdateJob, context: Context) -> Dec
     def change(target: Target) -> list[Event] | Rejection | None:
         return _updated(state, context, target, changes_asked, is_operator)
 
-    return _change(state, context, request.job_id, request.tasks, change)
+    decision = _change(state, context, request.job_id, request.tasks, change)
+    if isinstance(decision, Rejection) or changes_asked.throttle is None or context.part > 1:
+        return decision
+    throttled = _throttled(state, request.job_id, changes_asked.throttle)
+    if isinstance(throttled, Rejection):
+        return throttled
+    return replace(decision, events=(*throttled, *decision.events))
+
+
+def _throttled(state: State, job_id: JobId, throttle: int) -> list[Event] | Rejection:
+    """Return the event that lets at most so many tasks of the job's array run at a time."""
+    job = state.jobs.get(job_id)
+    array_id = job_id if job is None else job.array_id
+    array = state.arrays.get(array_id)
+    if array is None:
+        return Rejection("wrong-state", f"job {job_id} is no array; nothing was changed")
+    if not 0 <= throttle < 1 << 31:
+        return Rejection(
+            "invalid-value",
+            f"a throttle of {throttle} tasks is not from 0 to {(1 << 31) - 1}; nothing was changed",
+        )
+    return [] if array.throttle == throttle else [ArrayThrottled(array_id, throttle)]
 
 
 def _updated(
@@ -177,8 +200,20 @@ def _updated(
     fields = {
         name: getattr(asked, name)
         for name in asked.__struct_fields__
-        if name != "priority" and getattr(asked, name) is not None
+        if name not in ("priority", "throttle") and getattr(asked, name) is not None
     }
+    dependency = asked.dependency
+    if dependency is not None:
+        if run.phase is not Phase.PENDING:
+            return Rejection(
+                "wrong-state", f"job {target.job_id} waits no more; nothing was changed"
+            )
+        if closes_circle(state, target.job_id, dependency):
+            return Rejection(
+                "invalid-dependency",
+                f"job {target.job_id} would wait for itself; nothing was changed",
+            )
+        fields["dependency"] = dependency if dependency.conditions else None
     wanted = replace(spec, **fields)
     events: list[Event] = []
     priority = None if asked.priority == -1 else asked.priority

@@ -142,6 +142,8 @@ def _refuse_run(
         )
     if run.hold is not Hold.NONE:
         return Rejection("wrong-state", f"job {job_id} is held")
+    if job_id in draft.state.dependencies:
+        return Rejection("wrong-state", f"job {job_id} waits for others")
     if job.spec.begin_ns > context.now_ns:
         return Rejection("wrong-state", f"job {job_id} begins later")
     tasks = draft.tasks_of(job_id, job)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from spur.events.declare import Event, Stored, event
 from spur.values.arrays import TaskSet
+from spur.values.dependencies import Condition
 from spur.values.ids import JobId, PartitionName
 from spur.values.jobspec import JobSpec
 from spur.values.states import Hold, Reason
 
 __all__ = [
+    "ArrayThrottled",
     "GroupReason",
+    "JobDependencyJudged",
     "JobHeld",
     "JobPriorityChanged",
     "JobPurged",
@@ -90,6 +93,24 @@ class JobSpecChanged(Event, frozen=True):
 
     job_id: JobId
     spec: JobSpec
+
+
+@event("job.dependency-judged")
+class JobDependencyJudged(Event, frozen=True):
+    """Of what a waiting job waits for in others, some came to hold or can hold no more."""
+
+    job_id: JobId
+    held: tuple[Condition, ...]
+    failed: tuple[Condition, ...]
+
+
+@event("array.throttled")
+class ArrayThrottled(Event, frozen=True):
+    """How many tasks of an array may run at a time was changed."""
+
+    array_id: JobId
+    throttle: int
+    """0 is no limit."""
 
 
 @event("job.requeued")

@@ -8,7 +8,7 @@ So `fresh` plus one pass over the rows must give the same `contents`, which the 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -16,7 +16,9 @@ import msgspec
 from spur.projections.lazysort import LazySorted, Sortable
 
 __all__ = [
+    "Counts",
     "Group",
+    "Groups",
     "Index",
     "Oldest",
     "Ordered",
@@ -95,6 +97,81 @@ class Group(Generic[K, R]):
     def values(self) -> list[Any]:
         """Return the values that some row has, in order."""
         return sorted(self._groups)
+
+
+class Groups(Generic[K, R]):
+    """Keys by each of several values of their row; read in key order."""
+
+    def __init__(self, of: Callable[[K, R], Iterable[Any]]) -> None:
+        self._of = of
+        self._groups: dict[Any, set[K]] = {}
+
+    def change(self, key: K, old: R | None, new: R | None) -> None:
+        before = () if old is None else tuple(self._of(key, old))
+        after = () if new is None else tuple(self._of(key, new))
+        if before == after:
+            return
+        for value in before:
+            group = self._groups[value]
+            group.discard(key)
+            if not group:
+                del self._groups[value]
+        for value in after:
+            self._groups.setdefault(value, set()).add(key)
+
+    def fill(self, rows: Mapping[K, R]) -> None:
+        for key, row in rows.items():
+            self.change(key, None, row)
+
+    def fresh(self) -> Groups[K, R]:
+        return Groups(self._of)
+
+    def contents(self) -> object:
+        return self._groups
+
+    def keys(self, value: Any) -> list[K]:
+        """Return the keys whose row has this value, in order."""
+        return sorted(self._groups.get(value, ()))
+
+    def values(self) -> Set[Any]:
+        """Return every value that some row has."""
+        return self._groups.keys()
+
+
+class Counts(Generic[K, R]):
+    """How many rows have a value; each row has any number of values."""
+
+    def __init__(self, of: Callable[[K, R], Iterable[Any]]) -> None:
+        self._of = of
+        self._counts: dict[Any, int] = {}
+
+    def change(self, key: K, old: R | None, new: R | None) -> None:
+        before = () if old is None else tuple(self._of(key, old))
+        after = () if new is None else tuple(self._of(key, new))
+        if before == after:
+            return
+        counts = self._counts
+        for value in after:
+            counts[value] = counts.get(value, 0) + 1
+        for value in before:
+            if counts[value] == 1:
+                del counts[value]
+            else:
+                counts[value] -= 1
+
+    def fill(self, rows: Mapping[K, R]) -> None:
+        for key, row in rows.items():
+            self.change(key, None, row)
+
+    def fresh(self) -> Counts[K, R]:
+        return Counts(self._of)
+
+    def contents(self) -> object:
+        return self._counts
+
+    def values(self) -> Set[Any]:
+        """Return every value that some row has."""
+        return self._counts.keys()
 
 
 class Spread(Generic[K, R]):

@@ -8,18 +8,24 @@ from typing import TYPE_CHECKING
 
 from spur.events.declare import Event
 from spur.events.jobs import JobPurged
-from spur.events.runs import RunStopped
+from spur.events.runs import RunEnded, RunStopped
 from spur.projections.cluster import settings_of
 from spur.projections.due import Due, falls_due
 from spur.projections.nodes import NodeRow
+from spur.projections.runrows import RunRow
 from spur.projections.settling import after_node_failed, after_node_lost
 from spur.values.ids import JobId, NodeName
-from spur.values.states import Hold, JobState, NodeShareState, Reason
+from spur.values.jobspec import JobSpec
+from spur.values.states import Hold, JobState, NodeShareState, Phase, Reason
 
 if TYPE_CHECKING:
     from spur.projections.state import State
 
-__all__ = ["limits_reached", "purges", "runs_of_nodes_out"]
+__all__ = ["deadlines_passed", "limits_reached", "purges", "runs_of_nodes_out"]
+
+_NS = 1_000_000_000
+
+_NEVER_NS = (1 << 63) - 1
 
 
 @falls_due
@@ -36,6 +42,49 @@ def limits_reached(state: State, now_ns: int, limit: int) -> Iterator[Due]:
 
 
 @falls_due
+def deadlines_passed(state: State, now_ns: int, limit: int) -> Iterator[Due]:
+    """Yield jobs that could not end before their deadline any more, and runs that reached it.
+
+    Source: sbatch(1) --deadline.
+    """
+    found = 0
+    for job_id in state.jobs_by_deadline.up_to(_NEVER_NS):
+        job, run = state.jobs[job_id], state.runs[job_id]
+        deadline_ns = job.spec.deadline_ns
+        latest_ns = deadline_ns - _shortest_ns(state, job.spec)
+        time_ns = latest_ns if run.phase is Phase.PENDING else deadline_ns
+        if run.phase not in (Phase.PENDING, Phase.RUNNING) or time_ns > now_ns:
+            continue
+        if found == limit:
+            return
+        found += 1
+        event: Event
+        if run.phase is Phase.PENDING:
+            event = RunEnded(
+                job_id, run.number, JobState.DEADLINE, Reason.DEADLINE, 0, 0, time_ns, False
+            )
+        else:
+            event = RunStopped(
+                job_id, run.number, JobState.DEADLINE, Reason.DEADLINE, False, Hold.NONE
+            )
+        yield Due(time_ns, "runs", job_id, (event,))
+
+
+def _shortest_ns(state: State, spec: JobSpec) -> int:
+    """Return how long the job runs at least, if it runs as long as it may."""
+    if spec.time_limit_min_s is not None:
+        return spec.time_limit_min_s * _NS
+    if spec.time_limit_s is not None:
+        return spec.time_limit_s * _NS
+    row = state.partitions.get(spec.partitions[0])
+    if row is None:
+        return 0
+    block = row.block
+    limit_s = block.default_time_s if block.default_time_s is not None else block.max_time_s
+    return (limit_s or 0) * _NS
+
+
+@falls_due
 def purges(state: State, now_ns: int, limit: int) -> Iterator[Due]:
     """Yield jobs that ended long enough ago: they leave the state.
 
@@ -48,9 +97,15 @@ def purges(state: State, now_ns: int, limit: int) -> Iterator[Due]:
         return
     for job_id in islice(state.runs_by_end.up_to(now_ns - age_ns), limit):
         run = state.runs[job_id]
-        if run.end is None:
+        if run.end is None or _is_awaited(state, run):
             continue
         yield Due(run.end.end_ns + age_ns, "runs", job_id, (JobPurged(job_id),))
+
+
+def _is_awaited(state: State, run: RunRow) -> bool:
+    """Whether someone waits for the rest of its array, and will then ask how this task ended."""
+    array_id = run.array_id
+    return array_id in state.live.values() and array_id in state.dependents.values()
 
 
 @falls_due

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from spur.events.jobs import (
+    ArrayThrottled,
     JobHeld,
     JobPriorityChanged,
     JobPurged,
@@ -26,6 +27,7 @@ from spur.events.jobs import (
 from spur.projections.apply import At, applies
 from spur.projections.attachments import pack_attachments
 from spur.projections.counters import JOB_ID_COUNTER, counter, raise_counter
+from spur.projections.dependencies import put_dependency
 from spur.projections.runrows import PastRun, PastRunsRow, RunRow
 from spur.projections.runs import IllegalTransition, run_in
 from spur.projections.tables import Row
@@ -136,6 +138,8 @@ def apply_job_submitted(state: State, at: At, event: JobSubmitted) -> None:
         None,
     )
     state.runs.put(job_id, run)
+    if event.spec.dependency is not None:
+        put_dependency(state, job_id, event.spec.dependency)
 
 
 @applies(JobTasksSplit)
@@ -157,6 +161,9 @@ def apply_job_tasks_split(state: State, at: At, event: JobTasksSplit) -> None:
     past = state.past_runs.get(event.from_id)
     if past is not None:
         state.past_runs.put(event.job_id, past)
+    waits = state.dependencies.get(event.from_id)
+    if waits is not None:
+        state.dependencies.put(event.job_id, waits)
 
 
 @applies(JobHeld)
@@ -189,10 +196,21 @@ def apply_job_spec_changed(state: State, at: At, event: JobSpecChanged) -> None:
     run = run_in(state, event.job_id, Phase.PENDING, Phase.RUNNING, Phase.STOPPING)
     job = state.jobs[event.job_id]
     state.jobs.put(event.job_id, replace(job, spec=state.shared.spec(event.spec)))
+    if event.spec.dependency != job.spec.dependency:
+        put_dependency(state, event.job_id, event.spec.dependency)
     limit_s = event.spec.time_limit_s
     if run.started is not None and limit_s is not None and limit_s != job.spec.time_limit_s:
         limit_ns = run.started.start_ns + limit_s * 1_000_000_000 if limit_s else 0
         state.runs.put(event.job_id, replace(run, started=replace(run.started, limit_ns=limit_ns)))
+
+
+@applies(ArrayThrottled)
+def apply_array_throttled(state: State, at: At, event: ArrayThrottled) -> None:
+    """Note the limit; tasks that run beyond it go on."""
+    array = state.arrays.get(event.array_id)
+    if array is None:
+        raise IllegalTransition(f"there is no array {event.array_id}")
+    state.arrays.put(event.array_id, replace(array, throttle=event.throttle))
 
 
 @applies(JobRequeued)

@@ -12,12 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from spur.projections.arrays import ArrayJobs
+from spur.projections.dependencies import DependencyRow, never_holds
 from spur.projections.jobfilters import candidate_jobs, shown_state, test_of
 from spur.projections.jobs import GroupKey
 from spur.projections.runrows import RunRow
 from spur.values.ids import JobId, PartitionName
 from spur.values.states import HOLD_REASONS, Hold, Phase, Reason
-from spur.wire.jobs import GroupReasonView, JobFilter, JobPage, JobView
+from spur.wire.jobs import (
+    ConditionView,
+    DependencyView,
+    GroupReasonView,
+    JobFilter,
+    JobPage,
+    JobView,
+)
 
 if TYPE_CHECKING:
     from spur.projections.state import State
@@ -26,6 +35,7 @@ __all__ = [
     "PAGE_BYTES_MAX",
     "PAGE_ROWS_MAX",
     "PAGE_SCAN_MAX",
+    "EncodedOfArrays",
     "EncodedViews",
     "job_page",
     "job_view",
@@ -68,14 +78,55 @@ class EncodedViews:
         return None
 
 
-def _shown_reason(run: RunRow) -> Reason:
+class EncodedOfArrays:
+    """Forgets the encoded rows of an array's jobs when what they share changes."""
+
+    def __init__(self, views: EncodedViews, members: ArrayJobs) -> None:
+        self._views = views
+        self._members = members
+
+    def change(self, key: JobId, old: Any, new: Any) -> None:
+        """Forget what was made of the array's rows."""
+        if old is not None and new is not None and old.throttle != new.throttle:
+            for job_id in self._members.jobs(key):
+                self._views.rows.pop(job_id, None)
+
+    def fill(self, rows: Mapping[JobId, Any]) -> None:
+        """Follow every row of a table at once: nothing is encoded before someone asks."""
+
+    def fresh(self) -> EncodedOfArrays:
+        """Return an equal one, which holds nothing of its own."""
+        return self
+
+    def contents(self) -> object:
+        """Return nothing: see `EncodedViews`."""
+        return None
+
+
+def _shown_reason(run: RunRow, waits: DependencyRow | None) -> Reason:
     if run.end is not None:
         return run.end.reason
     if run.stop is not None:
         return run.stop.reason
     if run.hold is not Hold.NONE:
         return HOLD_REASONS[run.hold]
+    if waits is not None:
+        return Reason.DEPENDENCY_NEVER_SATISFIED if never_holds(waits) else Reason.DEPENDENCY
     return run.reason
+
+
+def _shown_dependency(state: State, waits: DependencyRow | None) -> DependencyView | None:
+    if waits is None:
+        return None
+    conditions = tuple(
+        ConditionView(
+            condition,
+            condition.task is None and condition.job_id in state.arrays,
+            condition in waits.failed,
+        )
+        for condition in waits.conditions
+    )
+    return DependencyView(waits.any_holds, conditions)
 
 
 def job_view(state: State, job_id: JobId) -> JobView:
@@ -93,6 +144,7 @@ def job_view(state: State, job_id: JobId) -> JobView:
     elif started is not None:
         exit_code, signal = started.exit_code, started.signal
     pending = run.phase is Phase.PENDING
+    waits = state.dependencies.get(job_id)
     return JobView(
         job_id,
         job.array_id,
@@ -106,7 +158,7 @@ def job_view(state: State, job_id: JobId) -> JobView:
         run.number,
         shown_state(run),
         run.phase is Phase.STOPPING,
-        _shown_reason(run),
+        _shown_reason(run, waits),
         state.shared.shape(job.spec.ask) if pending else b"",
         run.hold,
         run.priority,
@@ -119,6 +171,7 @@ def job_view(state: State, job_id: JobId) -> JobView:
         exit_code,
         signal,
         () if started is None else started.shares,
+        _shown_dependency(state, waits),
     )
 
 

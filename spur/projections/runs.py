@@ -85,6 +85,8 @@ def apply_job_started(state: State, at: At, event: JobStarted) -> None:
         raise IllegalTransition(f"job {job_id} is held")
     if not shares or (len(shares) > 1 and len({share.node for share in shares}) != len(shares)):
         raise IllegalTransition(f"job {job_id} would hold no node, or a node twice")
+    if job_id in state.dependencies:
+        raise IllegalTransition(f"job {job_id} waits for others")
     job = state.jobs[job_id]
     if job.tasks is not None and not job.tasks.is_single:
         raise IllegalTransition(f"job {job_id} is several tasks of an array")
@@ -239,3 +241,5 @@ def apply_run_ended(state: State, at: At, event: RunEnded) -> None:
         end,
     )
     state.runs.put(job_id, row)
+    if job_id in state.dependencies:
+        state.dependencies.delete(job_id)

@@ -17,9 +17,25 @@ from spur.projections.arrays import ArrayJobs
 from spur.projections.attachments import BlobBytes
 from spur.projections.cluster import ClusterRow, ConfigRow, HostRow, RoleKey, RoleRow, newborn
 from spur.projections.counters import CounterRow
-from spur.projections.indexes import Group, Oldest, Ordered, SortedGroup, SortedKeys, Spread
+from spur.projections.dependencies import (
+    DependencyRow,
+    awaited_ends,
+    live_names,
+    looks_often,
+    namesakes_key,
+)
+from spur.projections.indexes import (
+    Counts,
+    Group,
+    Groups,
+    Oldest,
+    Ordered,
+    SortedGroup,
+    SortedKeys,
+    Spread,
+)
 from spur.projections.jobs import ArrayRow, GroupKey, GroupReasonRow, JobRow
-from spur.projections.jobviews import EncodedViews
+from spur.projections.jobviews import EncodedOfArrays, EncodedViews
 from spur.projections.membership import MembershipRow
 from spur.projections.nodes import NodeBlockRow, NodeRow, is_out, names_in_block
 from spur.projections.partitions import Members, PartitionRow
@@ -94,6 +110,13 @@ class State:
         self.encoded_views = EncodedViews()
         self.job_ids: SortedKeys[JobId, JobRow] = SortedKeys()
         self.jobs_of_user: SortedGroup[JobId, JobRow] = SortedGroup(lambda _, row: row.uid)
+        #: By user and a digest of the name; see `namesakes_key`.
+        self.namesakes: SortedGroup[JobId, JobRow] = SortedGroup(
+            lambda _, row: namesakes_key(row.uid, row.spec.name)
+        )
+        self.jobs_by_deadline: Ordered[JobId, JobRow] = Ordered(
+            lambda _, row: row.spec.deadline_ns or None
+        )
         self.array_jobs = ArrayJobs()
         self.job_blob_bytes = BlobBytes()
         self.jobs: Table[JobId, JobRow] = Table(
@@ -103,6 +126,8 @@ class State:
             journal,
             self.job_ids,
             self.jobs_of_user,
+            self.namesakes,
+            self.jobs_by_deadline,
             self.array_jobs,
             self.job_blob_bytes,
             self.encoded_views,
@@ -110,12 +135,23 @@ class State:
         )
         self.array_blob_bytes = BlobBytes()
         self.arrays: Table[JobId, ArrayRow] = Table(
-            "arrays", JobId, ArrayRow, journal, self.array_blob_bytes
+            "arrays",
+            JobId,
+            ArrayRow,
+            journal,
+            self.array_blob_bytes,
+            EncodedOfArrays(self.encoded_views, self.array_jobs),
         )
+        self._declare_runs(journal)
+
+    def _declare_runs(self, journal: Journal) -> None:
+        """Declare the runs of jobs, and what keeps jobs from running."""
         #: Running runs by when their time limit is reached.
         self.runs_by_limit: Ordered[JobId, RunRow] = Ordered(limit_of)
         #: Ended runs by their end, for the purge.
         self.runs_by_end: Ordered[JobId, RunRow] = Ordered(end_of)
+        #: Ids of jobs and arrays that have a run which has not ended.
+        self.live: Counts[JobId, RunRow] = Counts(live_names)
         self.allocations = Allocations()
         self.runs: Table[JobId, RunRow] = Table(
             "runs",
@@ -124,7 +160,21 @@ class State:
             journal,
             self.runs_by_limit,
             self.runs_by_end,
+            self.live,
             self.allocations,
+            self.encoded_views,
+        )
+        #: Waiting jobs by the job or array whose end they wait for.
+        self.dependents: Groups[JobId, DependencyRow] = Groups(awaited_ends)
+        #: Waiting jobs that no end of a whole job frees.
+        self.restless_dependents: Group[JobId, DependencyRow] = Group(looks_often)
+        self.dependencies: Table[JobId, DependencyRow] = Table(
+            "dependencies",
+            JobId,
+            DependencyRow,
+            journal,
+            self.dependents,
+            self.restless_dependents,
             self.encoded_views,
         )
         self.past_runs: Table[JobId, PastRunsRow] = Table("past-runs", JobId, PastRunsRow, journal)

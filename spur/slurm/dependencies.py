@@ -15,8 +15,9 @@ from collections.abc import Iterable
 
 from spur.values.dependencies import CONDITIONS_MAX, Condition, Dependency, DependencyKind
 from spur.values.ids import JobId
+from spur.wire.jobs import ConditionView, DependencyView
 
-__all__ = ["BadDependency", "parse_dependency"]
+__all__ = ["BadDependency", "format_dependency", "parse_dependency"]
 
 _JOB = re.compile(r"([1-9][0-9]{0,17})(?:_([0-9]{1,9}|\*))?(?:\+([0-9]{1,7}))?")
 
@@ -65,3 +66,21 @@ def _condition(kind: DependencyKind, job: str) -> Condition:
         None if task in (None, "*") else int(task),
         60 * int(minutes or 0),
     )
+
+
+def format_dependency(view: DependencyView) -> str:
+    """Spell what is left, as in afterok:120(unfulfilled),afterok:121_*(failed)."""
+    between = "?" if view.any_holds else ","
+    return between.join(_spelled(condition) for condition in view.conditions)
+
+
+def _spelled(view: ConditionView) -> str:
+    condition = view.condition
+    text = condition.kind.value
+    if condition.kind is not DependencyKind.SINGLETON:
+        text += f":{condition.job_id}"
+        if condition.task is not None or view.is_array:
+            text += "_*" if condition.task is None else f"_{condition.task}"
+        if condition.delay_s:
+            text += f"+{condition.delay_s // 60}"
+    return f"{text}({'failed' if view.failed else 'unfulfilled'})"

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from spur.slurm import optionvalues
+from spur.slurm.dependencies import BadDependency, parse_dependency
 from spur.slurm.optionvalues import BadOption
 from spur.slurm.timespec import Calendar, MomentError, parse_moment, parse_time_limit
 from spur.slurm.wording import SlurmError
+from spur.values.dependencies import Dependency
 from spur.values.ids import PartitionName
 from spur.wire.jobs import JobChanges
 
@@ -82,11 +84,24 @@ def _priority(value: str, calendar: Calendar) -> int:
         raise SlurmError(f"scontrol: error: Invalid Priority value: {value}") from error
 
 
-def _begin_ns(value: str, calendar: Calendar) -> int:
+def _moment_ns(value: str, calendar: Calendar) -> int:
     try:
         return max(parse_moment(value, calendar), 0) * 1_000_000_000
     except MomentError as error:
         raise SlurmError(str(error), "scontrol: error: Invalid StartTime value") from error
+
+
+def _dependency(value: str, calendar: Calendar) -> Dependency:
+    try:
+        return parse_dependency(value) or Dependency(False, ())
+    except BadDependency as error:
+        raise SlurmError("Job dependency problem for job", status=1) from error
+
+
+def _throttle(value: str, calendar: Calendar) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) < 10):
+        raise SlurmError("Invalid ArrayTaskThrottle value", "Request aborted")
+    return int(value)
 
 
 def _requeue(value: str, calendar: Calendar) -> bool:
@@ -97,7 +112,10 @@ def _requeue(value: str, calendar: Calendar) -> bool:
 
 _KEYS: dict[str, tuple[str, Callable[[str, Calendar], Any]]] = {  # Any: a field of JobChanges
     "account": ("account", _text),
-    "eligibletime": ("begin_ns", _begin_ns),
+    "arraytaskthrottle": ("throttle", _throttle),
+    "deadline": ("deadline_ns", _moment_ns),
+    "dependency": ("dependency", _dependency),
+    "eligibletime": ("begin_ns", _moment_ns),
     "jobname": ("name", _text),
     "name": ("name", _text),
     "nice": ("nice", _nice),
@@ -105,6 +123,6 @@ _KEYS: dict[str, tuple[str, Callable[[str, Calendar], Any]]] = {  # Any: a field
     "priority": ("priority", _priority),
     "qos": ("qos", _text),
     "requeue": ("requeue", _requeue),
-    "starttime": ("begin_ns", _begin_ns),
+    "starttime": ("begin_ns", _moment_ns),
     "timelimit": ("time_limit_s", _limit),
 }

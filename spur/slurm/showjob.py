@@ -37,7 +37,7 @@ def _lines(line: JobLine) -> Iterator[str]:
         f"Account={spec.account or NULL} QOS={spec.qos or NULL}"
     )
     reason = line.reason.replace(" ", "_")
-    yield f"JobState={at.state(line)} Reason={reason} Dependency={NULL}"
+    yield f"JobState={at.state(line)} Reason={reason} Dependency={at.dependency(line)}"
     yield (
         f"Requeue={int(spec.requeue)} Restarts={job.run} BatchFlag={int(spec.batch)} Reboot=0 "
         f"ExitCode={job.exit_code}:{job.signal}"
@@ -65,18 +65,19 @@ def _moment(line: JobLine, seconds: int) -> str:
 
 
 def _times(line: JobLine) -> Iterator[str]:
-    job = line.job
+    job, spec = line.job, line.job.spec
     submit = _moment(line, job.submit_ns // _NS)
     yield (
         f"RunTime={format_long_duration(at.used_s(line))} "
-        f"TimeLimit={format_long_limit(line.limit_s)} TimeMin=N/A"
+        f"TimeLimit={format_long_limit(line.limit_s)} "
+        f"TimeMin={format_long_limit(spec.time_limit_min_s) if spec.time_limit_min_s else 'N/A'}"
     )
     yield f"SubmitTime={submit} EligibleTime={_moment(line, _eligible_s(line))}"
     waits = job.state is JobState.PENDING and (at.start_s(line) or job.hold is not Hold.NONE)
     yield f"AccrueTime={'Unknown' if waits else _moment(line, _eligible_s(line))}"
     yield (
         f"StartTime={_moment(line, at.start_s(line))} EndTime={_moment(line, at.end_s(line))} "
-        "Deadline=N/A"
+        f"Deadline={at.deadline(line)}"
     )
     yield f"SuspendTime=None SecsPreSuspend=0 LastSchedEval={submit} Scheduler=Main"
 
@@ -109,19 +110,21 @@ def _asks(line: JobLine) -> Iterator[str]:
         nodes += f"-{ask.nodes_max}"
     yield (
         f"NumNodes={nodes} NumCPUs={at.cpus(line)} NumTasks={ask.tasks} "
-        f"CPUs/Task={ask.cpus_per_task} ReqB:S:C:T=0:0:*:*"
+        f"CPUs/Task={ask.cpus_per_task} "
+        f"ReqB:S:C:T=0:0:{ask.cores_per_socket or '*'}:{ask.threads_per_core or '*'}"
     )
     yield f"TRES={at.tres(line)}"
-    yield f"Socks/Node=* NtasksPerN:B:S:C={ask.tasks_per_node}:0:*:* CoreSpec=*"
+    per = f"{ask.tasks_per_node}:0:{ask.tasks_per_socket or '*'}:{ask.tasks_per_core or '*'}"
+    yield f"Socks/Node={ask.sockets_per_node or '*'} NtasksPerN:B:S:C={per} CoreSpec=*"
     kind = "CPU" if ask.memory_per is Per.CPU else "Node"
     memory_mib = 0 if ask.memory_per is Per.GPU else max(ask.memory_mib, 0)
     yield (
         f"MinCPUsNode={at.min_cpus(line)} MinMemory{kind}={format_memory(memory_mib)} "
-        "MinTmpDiskNode=0"
+        f"MinTmpDiskNode={format_memory(ask.disk_mib)}"
     )
     yield f"Features={ask.features or NULL} DelayBoot=00:00:00"
     yield (
-        f"OverSubscribe={at.over_subscribe(line)} Contiguous=0 "
+        f"OverSubscribe={at.over_subscribe(line)} Contiguous={int(ask.contiguous)} "
         f"Licenses={ask.licenses or NULL} Network={NULL}"
     )
 

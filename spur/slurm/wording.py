@@ -58,6 +58,10 @@ _WORDINGS = {
     "not-permitted": Wording("Access/permission denied", 2002),
     "job-ended": Wording("Job/step already completing or completed", 2021),
     "job-pending": Wording("Job is pending execution", 2042),
+    "invalid-dependency": Wording("Circular job dependency", 2092),
+    "invalid-deadline": Wording(
+        "Requested time limit is invalid (missing or exceeds some limit)", 2051
+    ),
     "unreachable": Wording(NO_CONTROLLER, 1800),
     "outcome-unknown": Wording("Socket timed out on send/recv operation", 5004),
 }

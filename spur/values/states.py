@@ -93,6 +93,7 @@ class Reason(StrEnum):
     NON_ZERO_EXIT_CODE = "NonZeroExitCode"
     RAISED_SIGNAL = "RaisedSignal"
     TIME_LIMIT = "TimeLimit"
+    DEADLINE = "DeadLine"
     OUT_OF_MEMORY = "OutOfMemory"
 
 

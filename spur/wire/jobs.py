@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from spur.values.arrays import TaskSet
+from spur.values.dependencies import Condition, Dependency
 from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec
 from spur.values.states import Hold, JobState, Reason
@@ -14,6 +15,8 @@ from spur.wire.declare import Answer, Attachment, Request, answer, request
 __all__ = [
     "CancelJob",
     "CancelJobs",
+    "ConditionView",
+    "DependencyView",
     "GroupReasonView",
     "HoldJob",
     "JobAccepted",
@@ -91,6 +94,11 @@ class JobChanges(Part, frozen=True):
     requeue: bool | None = None
     priority: int | None = None
     """Fixed, which takes an operator; -1 gives it back to the scheduler."""
+    dependency: Dependency | None = None
+    """One without conditions takes the former away."""
+    deadline_ns: int | None = None
+    throttle: int | None = None
+    """Of the whole array; 0 is no limit."""
 
 
 @request
@@ -166,6 +174,24 @@ class QueryJobs(Request, frozen=True, tag="jobs.query"):
     """Rows at most, from 1 to 1000; there may be fewer although more follow."""
 
 
+class ConditionView(Part, frozen=True):
+    """One condition that a job waits for."""
+
+    condition: Condition
+    is_array: bool
+    """Whether it is about all tasks of an array."""
+    failed: bool
+    """Whether it can hold no more."""
+
+
+class DependencyView(Part, frozen=True):
+    """What a job still waits for in other jobs."""
+
+    any_holds: bool
+    """Whether one condition is enough."""
+    conditions: tuple[ConditionView, ...]
+
+
 class JobView(Part, frozen=True):
     """One row of the queue: a job, or the tasks of an array that have all in common."""
 
@@ -205,6 +231,8 @@ class JobView(Part, frozen=True):
     signal: int
     shares: tuple[NodeShare, ...]
     """What it holds or held on each node, the batch host first."""
+    dependency: DependencyView | None
+    """What it still waits for in other jobs."""
 
 
 class GroupReasonView(Part, frozen=True):

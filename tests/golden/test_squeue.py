@@ -186,6 +186,7 @@ def view_of(job_id: int, uid: int, spec: JobSpec, story: Story) -> JobView:
         exit_code=0,
         signal=0,
         shares=tuple(NodeShare(node, story.cpus or 1, 0, 0, b"\1", False) for node in nodes),
+        dependency=None,
     )
 
 

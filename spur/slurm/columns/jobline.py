@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from spur.slurm.dependencies import format_dependency
 from spur.slurm.sizes import format_memory
 from spur.slurm.statewords import COMPLETING, compact
 from spur.slurm.timespec import (
@@ -39,6 +40,8 @@ __all__ = [
     "comment",
     "cpus",
     "cpus_per_task",
+    "deadline",
+    "dependency",
     "eligible_time",
     "end_s",
     "end_time",
@@ -271,7 +274,18 @@ def exit_code(line: JobLine) -> str:
     return str(line.job.exit_code << 8 | line.job.signal)
 
 
+def dependency(line: JobLine) -> str:
+    """Return what it waits for in other jobs."""
+    view = line.job.dependency
+    return NULL if view is None else format_dependency(view)
+
+
 # -- time
+
+
+def deadline(line: JobLine) -> str:
+    """Return by when it has to end, or N/A."""
+    return format_moment(line.job.spec.deadline_ns // _NS, line.calendar)
 
 
 def used_s(line: JobLine) -> int:
