@@ -26,9 +26,8 @@ from spur.wire.calls import (
     decode_from_replica,
     encode,
 )
-from spur.wire.declare import Answer, Done, Request
+from spur.wire.declare import Answer, Done, Request, decode_as, encode_request
 from spur.wire.frames import FrameDecoder, encode_frames
-from spur.wire.registry import decode_answer, encode_request
 
 if TYPE_CHECKING:
     import ssl
@@ -142,12 +141,7 @@ class BlockingClient:
         outcome = self._pursue(pursuit, time.monotonic() + wait_s, wait_s)
         if isinstance(outcome, Rejection):
             return outcome
-        answer = decode_answer(outcome)
-        if not isinstance(answer, expected):
-            raise PeerFault(
-                f"an answer {type(answer).__name__} where {expected.__name__} was expected"
-            )
-        return answer
+        return decode_as(outcome, expected)
 
     def close(self) -> None:
         """End the connection."""

@@ -19,10 +19,9 @@ from spur.client.address import Address, parse_address
 from spur.client.connection import Connection, Lost
 from spur.client.pursuit import Cluster, Pursuit
 from spur.client.tls import TlsFiles, client_context
-from spur.values.errors import PeerFault, Rejection
+from spur.values.errors import Rejection
 from spur.wire.calls import REQUEST_ID_SIZE, Answered, Call, Refused, Reply
-from spur.wire.declare import Answer, Done, Request
-from spur.wire.registry import decode_answer, encode_request
+from spur.wire.declare import Answer, Done, Request, decode_as, encode_request
 
 __all__ = ["Client"]
 
@@ -118,12 +117,7 @@ class Client:
         outcome = await self._outcome(pursuit, deadline_s, attempt_s)
         if isinstance(outcome, Rejection):
             return outcome
-        answer = decode_answer(outcome.answer)
-        if not isinstance(answer, expected):
-            raise PeerFault(
-                f"an answer {type(answer).__name__} where {expected.__name__} was expected"
-            )
-        return answer
+        return decode_as(outcome.answer, expected)
 
     async def forward(self, call: Call, *, speaks_for: tuple[int, int], deadline_s: float) -> Reply:
         """Return the reply to somebody else's call, for whom this host speaks.

@@ -32,7 +32,7 @@ from spur.projections.state import State, new_state
 from spur.server.process import die_with_parent, run_daemon, tune_interpreter
 from spur.values.errors import InvariantBroken, PeerFault, Rejection
 from spur.wire.calls import Answered, Refused
-from spur.wire.declare import Answer, Request
+from spur.wire.declare import Answer, Request, encode_request
 from spur.wire.followers import (
     CHANNEL_LIMIT,
     ChildCall,
@@ -47,7 +47,7 @@ from spur.wire.followers import (
     decode_from_front,
     encode_channel,
 )
-from spur.wire.registry import decode_answer, encode_request
+from spur.wire.registry import decode_answer
 
 __all__ = ["EXIT_ANEW", "Follower", "FrontLink", "load_state", "run_child"]
 

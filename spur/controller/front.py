@@ -45,8 +45,8 @@ from spur.values.limits import LimitExceeded
 from spur.wire.agents import AttendOrders, Orders
 from spur.wire.calls import Answered, Call, Refused, Reply
 from spur.wire.cluster import AcceptClock, Checkpoint, ReplicaInfo, Tick
-from spur.wire.declare import Answer, Request
-from spur.wire.registry import UnreadableRequest, decode_request, encode_answer, encode_request
+from spur.wire.declare import Answer, Request, encode_request
+from spur.wire.registry import UnreadableRequest, decode_request, encode_answer
 
 __all__ = ["CHECKPOINT_ENTRIES", "Front", "Respond", "principal_of"]
 

@@ -33,8 +33,8 @@ from spur.values.errors import InvariantBroken, Rejection
 from spur.values.ids import HostId
 from spur.values.limits import LimitExceeded
 from spur.wire.cluster import AddHost, HostAdded, Reconfigure
-from spur.wire.declare import Answer, Request
-from spur.wire.registry import decode_answer, encode_answer, encode_request
+from spur.wire.declare import Answer, Request, encode_request
+from spur.wire.registry import decode_answer, encode_answer
 
 __all__ = [
     "ADMIN",

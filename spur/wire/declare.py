@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from spur.values.errors import PeerFault
+
 __all__ = [
     "ANSWERS",
     "REQUESTS",
@@ -21,6 +23,8 @@ __all__ = [
     "Done",
     "Request",
     "answer",
+    "decode_as",
+    "encode_request",
     "name_of",
     "request",
 ]
@@ -42,6 +46,10 @@ class Attachment(
     name: str
     content: bytes
 
+
+ENCODE = msgspec.msgpack.Encoder().encode
+UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
+"""What a decoder raises for bytes that are not what they should be."""
 
 REQUESTS: dict[str, type[Request]] = {}
 ANSWERS: dict[str, type[Answer]] = {}
@@ -69,6 +77,25 @@ def answer(cls: A) -> A:
     """Register a class of answers under its tag."""
     _register(ANSWERS, cls)
     return cls
+
+
+def encode_request(request: Request) -> bytes:
+    """Return the request's bytes."""
+    return ENCODE(request)
+
+
+W = TypeVar("W", bound=Answer)
+
+
+def decode_as(data: bytes, expected: type[W]) -> W:
+    """Return an answer of the class that is expected. Raises: PeerFault for anything else.
+
+    It needs no other class: a command imports only what it asks for.
+    """
+    try:
+        return msgspec.msgpack.decode(data, type=expected)
+    except UNREADABLE as error:
+        raise PeerFault(f"this is no {expected.__name__} that can be read: {error}") from error
 
 
 def name_of(cls: type[Request]) -> str:

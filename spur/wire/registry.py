@@ -13,7 +13,7 @@ import msgspec
 
 from spur.values.errors import PeerFault
 from spur.wire import agents, cluster, history, jobs, nodes, partitions, runs
-from spur.wire.declare import ANSWERS, REQUESTS, Answer, Request
+from spur.wire.declare import ANSWERS, ENCODE, REQUESTS, UNREADABLE, Answer, Request
 
 __all__ = [
     "SUBJECTS",
@@ -23,7 +23,6 @@ __all__ = [
     "decode_answer",
     "decode_request",
     "encode_answer",
-    "encode_request",
 ]
 
 SUBJECTS = (agents, cluster, history, jobs, nodes, partitions, runs)
@@ -36,37 +35,30 @@ else:
     AnyRequest = reduce(or_, REQUESTS.values())
     AnyAnswer = reduce(or_, ANSWERS.values())
 
-_ENCODE = msgspec.msgpack.Encoder().encode
 _REQUEST = msgspec.msgpack.Decoder(AnyRequest)
 _ANSWER = msgspec.msgpack.Decoder(AnyAnswer)
-_UNREADABLE = (msgspec.MsgspecError, RecursionError, UnicodeDecodeError)
 
 
 class UnreadableRequest(PeerFault):
     """Bytes that are no request of this release."""
 
 
-def encode_request(request: Request) -> bytes:
-    """Return the request's bytes."""
-    return _ENCODE(request)
-
-
 def decode_request(data: bytes) -> Request:
     """Return the request. Raises: UnreadableRequest for anything else."""
     try:
         return _REQUEST.decode(data)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise UnreadableRequest(f"the request cannot be read: {error}") from error
 
 
 def encode_answer(answer: Answer) -> bytes:
     """Return the answer's bytes."""
-    return _ENCODE(answer)
+    return ENCODE(answer)
 
 
 def decode_answer(data: bytes) -> Answer:
     """Return the answer. Raises: PeerFault for anything else."""
     try:
         return _ANSWER.decode(data)
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise PeerFault(f"the answer cannot be read: {error}") from error

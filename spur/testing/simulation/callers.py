@@ -13,8 +13,8 @@ from spur.events.envelope import Actor
 from spur.testing.simulation.member import SimMember
 from spur.testing.simulation.world import World
 from spur.wire.calls import Answered, Call, Refused, Reply
-from spur.wire.declare import Answer, Request
-from spur.wire.registry import decode_answer, encode_request
+from spur.wire.declare import Answer, Request, encode_request
+from spur.wire.registry import decode_answer
 
 __all__ = ["ADMINISTRATOR", "CLUSTER", "FOR_EVER", "Caller", "Callers", "Outcome", "agent", "user"]
 

@@ -57,7 +57,7 @@ def test_rejection_and_wrong_answer_are_told_apart(tmp_path: Path) -> None:
     """A judged no is a value; an answer of another kind is a fault."""
     echo = replica(tmp_path)
     with ServerThread(echo), BlockingClient([f"unix:{echo.path}"]) as client:
-        with pytest.raises(PeerFault, match="an answer Done where JobAccepted was expected"):
+        with pytest.raises(PeerFault, match="no JobAccepted that can be read"):
             client.ask(HOLD, JobAccepted)
         echo.judge = lambda call: Refused(code="unknown-job", text="no job 7")
         assert client.do(HOLD) == Rejection("unknown-job", "no job 7")

@@ -26,10 +26,10 @@ from spur.values.states import Hold, NodeShareState
 from spur.values.tres import NodeShare
 from spur.wire.calls import Answered, Call, Refused, Reply
 from spur.wire.cluster import AddHost, Reconfigure, ReplicaInfo, ShowCluster
-from spur.wire.declare import Answer, Request
+from spur.wire.declare import Answer, Request, encode_request
 from spur.wire.jobs import HoldJob, JobAccepted
 from spur.wire.nodes import RegisterNode
-from spur.wire.registry import decode_answer, encode_request
+from spur.wire.registry import decode_answer
 from spur.wire.runs import PlaceJobs, ReportAnswered, ReportRun
 
 USER = actor(1001, host_role="controller")
