@@ -117,7 +117,7 @@ def test_answer_of_another_kind_is_a_fault(run: Run, tmp_path: Path) -> None:
             with pytest.raises(PeerFault, match="no JobAccepted that can be read"):
                 await client.ask(HOLD, JobAccepted)
             echo.judge = lambda call: Answered(answer=b"\xc1")
-            with pytest.raises(PeerFault, match="no JobAccepted that can be read"):
+            with pytest.raises(PeerFault, match="no Done that can be read"):
                 await client.do(HOLD)
 
     run(serve_all(servers, main))
