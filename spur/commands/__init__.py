@@ -8,9 +8,20 @@ Keeps: a command writes nothing; a refusal says that nothing was changed; every 
 permission.
 """
 
-from spur.commands import agents, clock, cluster, history, jobs, nodes, partitions, placement, runs
+from spur.commands import (
+    agents,
+    clock,
+    cluster,
+    history,
+    jobs,
+    nodes,
+    partitions,
+    placement,
+    runs,
+    steps,
+)
 
 __all__ = ["SUBJECTS"]
 
-SUBJECTS = (agents, clock, cluster, history, jobs, nodes, partitions, placement, runs)
+SUBJECTS = (agents, clock, cluster, history, jobs, nodes, partitions, placement, runs, steps)
 """The files of this room that hold commands."""

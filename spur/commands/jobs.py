@@ -253,7 +253,9 @@ def _cancelled(target: Target, context: Context) -> list[Event] | None:
         ]
     waits_again = run.stop is not None and run.stop.requeue
     if run.phase is Phase.RUNNING or waits_again:
-        return [RunStopped(job_id, run.number, JobState.CANCELLED, Reason.NONE, False, Hold.NONE)]
+        return [
+            RunStopped(job_id, run.number, JobState.CANCELLED, Reason.NONE, False, Hold.NONE, 0, 0)
+        ]
     return None
 
 
@@ -359,7 +361,9 @@ def decide_requeue_job(state: State, request: RequeueJob, context: Context) -> D
         if has_ended(run):
             return [JobRequeued(job_id, run.number + 1, hold if request.hold else run.hold)]
         if run.phase is Phase.RUNNING:
-            return [RunStopped(job_id, run.number, JobState.REQUEUED, Reason.NONE, True, hold)]
+            return [
+                RunStopped(job_id, run.number, JobState.REQUEUED, Reason.NONE, True, hold, 0, 0)
+            ]
         return None
 
     return _change(state, context, request.job_id, request.tasks, change)

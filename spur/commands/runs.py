@@ -21,8 +21,9 @@ from spur.values.errors import Rejection
 from spur.values.states import NodeShareState, Phase
 from spur.wire.declare import Done
 from spur.wire.runs import ConfirmNodeDead, ReportAnswered, ReportRun, StateReasons
+from spur.wire.steps import ReportStep
 
-__all__ = ["OUTBOX_SIZE"]
+__all__ = ["OUTBOX_SIZE", "refuse_report"]
 
 OUTBOX_SIZE = 16
 """Bytes that name an agent's outbox."""
@@ -43,7 +44,7 @@ DEAD_PER_PART_MAX = 300
 @command(ReportRun, permission=Permission.AGENT, remembered=False)
 def decide_report_run(state: State, request: ReportRun, context: Context) -> Decision | Rejection:
     """Take a node's report: done, already, or void, which frees nothing."""
-    refused = refuse_agent(state, context, request.node) or _refuse_report(request)
+    refused = refuse_agent(state, context, request.node) or refuse_report(request)
     if refused is not None:
         return refused
     node, outbox, number = request.node, request.outbox, request.number
@@ -81,7 +82,7 @@ def decide_report_run(state: State, request: ReportRun, context: Context) -> Dec
     return Decision((reported, *follows), ReportAnswered("done"))
 
 
-def _refuse_report(request: ReportRun) -> Rejection | None:
+def refuse_report(request: ReportRun | ReportStep) -> Rejection | None:
     """Return why a report has no meaning, or None."""
     allowed = (NodeShareState.LAUNCHED, NodeShareState.ENDED, NodeShareState.VOID)
     if request.state not in allowed:

@@ -131,6 +131,9 @@ class RunStopped(Event, frozen=True):
     """Whether the job waits again once the run has ended."""
     hold: Hold
     """How it then waits."""
+    exit_code: int
+    """Of one without a script, as whoever held it said; a script's own is reported."""
+    signal: int
 
 
 @event("run.ended")

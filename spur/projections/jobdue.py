@@ -36,7 +36,7 @@ def limits_reached(state: State, now_ns: int, limit: int) -> Iterator[Due]:
         if run.started is None:
             continue
         stopped = RunStopped(
-            job_id, run.number, JobState.TIMEOUT, Reason.TIME_LIMIT, False, Hold.NONE
+            job_id, run.number, JobState.TIMEOUT, Reason.TIME_LIMIT, False, Hold.NONE, 0, 0
         )
         yield Due(run.started.limit_ns, "runs", job_id, (stopped,))
 
@@ -65,7 +65,7 @@ def deadlines_passed(state: State, now_ns: int, limit: int) -> Iterator[Due]:
             )
         else:
             event = RunStopped(
-                job_id, run.number, JobState.DEADLINE, Reason.DEADLINE, False, Hold.NONE
+                job_id, run.number, JobState.DEADLINE, Reason.DEADLINE, False, Hold.NONE, 0, 0
             )
         yield Due(time_ns, "runs", job_id, (event,))
 

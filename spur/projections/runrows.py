@@ -61,6 +61,9 @@ class StopNote(Row, frozen=True):
     time_ns: int
     requeue: bool
     hold: Hold
+    exit_code: int
+    """Of an allocation without a script, which reports none of its own."""
+    signal: int
 
 
 class EndNote(Row, frozen=True):

@@ -132,6 +132,9 @@ def apply_job_relaunched(state: State, at: At, event: JobRelaunched) -> None:
         started, states=_OWED * len(started.shares), launches=started.launches + 1, end_ns=0
     )
     state.runs.put(job_id, replace(run, attempt=event.attempt, started=again))
+    if (steps := state.steps.get(job_id)) is not None:
+        # Its steps were of the attempt that lives nowhere any more.
+        state.steps.put(job_id, replace(steps, attempt=event.attempt, steps=()))
 
 
 def reported_row(run: RunRow, node: NodeName, event: RunReported) -> RunRow | None:
@@ -210,13 +213,21 @@ def apply_run_stopped(state: State, at: At, event: RunStopped) -> None:
     run, _ = _started(state, job_id, event.run, Phase.RUNNING, Phase.STOPPING)
     if run.stop is not None and (event.requeue or not run.stop.requeue):
         raise IllegalTransition(f"how job {job_id} ends is settled")
-    note = StopNote(event.state, event.reason, at.time_ns, event.requeue, event.hold)
+    note = StopNote(
+        event.state,
+        event.reason,
+        at.time_ns,
+        event.requeue,
+        event.hold,
+        event.exit_code,
+        event.signal,
+    )
     state.runs.put(job_id, replace(run, phase=Phase.STOPPING, stop=note))
 
 
 @applies(RunEnded)
 def apply_run_ended(state: State, at: At, event: RunEnded) -> None:
-    """Write the run's one record and free what it held."""
+    """Write the run's one record and free what it held; steps that are open end with it."""
     job_id = event.job_id
     run = run_in(state, job_id, Phase.PENDING, Phase.RUNNING, Phase.STOPPING)
     if run.number != event.run:
@@ -243,3 +254,5 @@ def apply_run_ended(state: State, at: At, event: RunEnded) -> None:
     state.runs.put(job_id, row)
     if job_id in state.dependencies:
         state.dependencies.delete(job_id)
+    if job_id in state.steps:
+        state.steps.delete(job_id)

@@ -52,7 +52,7 @@ def after_node_known(
     states = started.states
     if states[0] == NodeShareState.ENDED:
         state, reason = _own_end(started)
-        stop = StopNote(state, reason, now_ns, False, Hold.NONE)
+        stop = StopNote(state, reason, now_ns, False, Hold.NONE, started.exit_code, started.signal)
     elif NodeShareState.VOID not in states:
         return []
     elif NodeShareState.LAUNCHED in states or NodeShareState.ENDED in states:
@@ -118,17 +118,26 @@ def _node_failure(job: JobRow, run: RunRow, now_ns: int) -> StopNote:
     requeue = job.spec.requeue
     held = requeue and run.number >= AUTOMATIC_REQUEUES_MAX
     hold = Hold.MAX_REQUEUE if held else Hold.NONE
-    return StopNote(JobState.NODE_FAIL, Reason.NODE_DOWN, now_ns, requeue, hold)
+    return StopNote(JobState.NODE_FAIL, Reason.NODE_DOWN, now_ns, requeue, hold, 0, 0)
 
 
 def _launch_failure(job: JobRow, now_ns: int) -> StopNote:
     requeue = job.spec.requeue
     hold = Hold.LAUNCH_FAILURE if requeue else Hold.NONE
-    return StopNote(JobState.NODE_FAIL, Reason.LAUNCH_FAILURE, now_ns, requeue, hold)
+    return StopNote(JobState.NODE_FAIL, Reason.LAUNCH_FAILURE, now_ns, requeue, hold, 0, 0)
 
 
 def _stopped(job_id: JobId, run: RunRow, stop: StopNote) -> RunStopped:
-    return RunStopped(job_id, run.number, stop.state, stop.reason, stop.requeue, stop.hold)
+    return RunStopped(
+        job_id,
+        run.number,
+        stop.state,
+        stop.reason,
+        stop.requeue,
+        stop.hold,
+        stop.exit_code,
+        stop.signal,
+    )
 
 
 def _stop(
@@ -167,14 +176,15 @@ def _end_if_over(
         return []
     unfenced = NodeShareState.LOST in started.states
     end_ns = max(started.end_ns, now_ns if unfenced else started.start_ns)
+    exit_of = started if job.spec.batch else stop
     events: list[Event] = [
         RunEnded(
             job_id,
             run.number,
             stop.state,
             stop.reason,
-            started.exit_code,
-            started.signal,
+            exit_of.exit_code,
+            exit_of.signal,
             end_ns,
             unfenced,
         )

@@ -11,7 +11,15 @@ from collections import deque
 from typing import Any
 
 from spur.events.envelope import chain_genesis
-from spur.projections import dispatch, jobdue, jobinvariants
+from spur.projections import (
+    dispatch,
+    jobdue,
+    jobinvariants,
+    stepdispatch,
+    stepdue,
+    stepinvariants,
+    steps,
+)
 from spur.projections.agents import OutboxRow
 from spur.projections.arrays import ArrayJobs
 from spur.projections.attachments import BlobBytes
@@ -43,14 +51,15 @@ from spur.projections.requests import RequestKey, RequestRow
 from spur.projections.resources import Allocations
 from spur.projections.runrows import PastRunsRow, RunRow, end_of, limit_of
 from spur.projections.sharing import Shared
+from spur.projections.steprows import StepsRow, earliest_limit
 from spur.projections.tables import Journal, Table
 from spur.projections.undo import UndoRecord
 from spur.values.ids import HostId, JobId, NodeName, PartitionName
 
 __all__ = ["REGISTERED", "State", "new_state"]
 
-REGISTERED = (dispatch, jobdue, jobinvariants)
-"""Files of this room that declare no table: reactions, due times and invariants of jobs."""
+REGISTERED = (dispatch, jobdue, jobinvariants, stepdispatch, stepdue, stepinvariants, steps)
+"""Files of this room that declare no table: arms, reactions, due times and invariants."""
 
 
 class State:
@@ -176,6 +185,11 @@ class State:
             self.dependents,
             self.restless_dependents,
             self.encoded_views,
+        )
+        #: Jobs by when the first of their steps reaches its own time limit.
+        self.steps_by_limit: Ordered[JobId, StepsRow] = Ordered(earliest_limit)
+        self.steps: Table[JobId, StepsRow] = Table(
+            "steps", JobId, StepsRow, journal, self.steps_by_limit
         )
         self.past_runs: Table[JobId, PastRunsRow] = Table("past-runs", JobId, PastRunsRow, journal)
         self.reasons: Table[GroupKey, GroupReasonRow] = Table(

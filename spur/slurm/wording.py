@@ -57,6 +57,9 @@ _WORDINGS = {
     "invalid-array": Wording("Invalid job array specification", 2069),
     "not-permitted": Wording("Access/permission denied", 2002),
     "job-ended": Wording("Job/step already completing or completed", 2021),
+    "step-busy": Wording("Requested nodes are busy", 2016),
+    "step-too-large": Wording("More processors requested than permitted", 2005),
+    "step-unavailable": Wording("Requested node configuration is not available", 2014),
     "job-pending": Wording("Job is pending execution", 2042),
     "invalid-dependency": Wording("Circular job dependency", 2092),
     "invalid-deadline": Wording(

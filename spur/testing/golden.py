@@ -11,12 +11,12 @@ from spur.consensus.genesis import load_genesis, store_genesis
 from spur.consensus.ledger import Ledger
 from spur.events.envelope import Entry, EntryKind
 from spur.testing.builders import CLUSTER, GENESIS, SMALL_CONFIG
-from spur.testing.hall import Hall
-from spur.testing.lifecycles import Lifecycles
+from spur.testing.hall import STEP, USER, Hall
 from spur.testing.requests import random_request
+from spur.testing.steplives import StepLives
 from spur.values.config import ConfigFile, PartitionState
 from spur.values.ids import PartitionName
-from spur.values.states import Hold
+from spur.values.states import Hold, NodeShareState
 from spur.wire.cluster import (
     AcceptClock,
     AddHost,
@@ -27,6 +27,7 @@ from spur.wire.cluster import (
 )
 from spur.wire.jobs import HoldJob, JobChanges, ReleaseJob, SignalJob, UpdateJob
 from spur.wire.partitions import UpdatePartition
+from spur.wire.steps import CancelStep, SignalStep
 
 __all__ = ["golden_story", "read_ledger", "write_ledger"]
 
@@ -41,8 +42,9 @@ def golden_story(*, checked: bool = True) -> list[Entry]:
     chance = random.Random(_SEED)
     text = SMALL_CONFIG.replace('name = "hall"', 'name = "hall"\nmin_job_age_s = 60')
     hall = Hall(text, checked=checked)
-    cluster, lives = hall.cluster, Lifecycles(hall, seed=_SEED)
+    cluster, lives = hall.cluster, StepLives(hall, seed=_SEED)
     _tell_one_life(hall)
+    _tell_of_a_step(hall)
     lives.run(_STEPS)
     confirmed = 'name = "hall"\nmin_job_age_s = 30\nrequeue_policy = "confirmed"'
     text = SMALL_CONFIG.replace('name = "hall"', confirmed)
@@ -63,6 +65,16 @@ def golden_story(*, checked: bool = True) -> list[Entry]:
     lives.run(_STEPS)
     cluster.ask(Checkpoint(), CLUSTER)
     return cluster.entries
+
+
+def _tell_of_a_step(hall: Hall) -> None:
+    """Let a step be signalled and cancelled, which random lives seldom do in time."""
+    job_id = hall.start(hall.submit())
+    step_id = hall.start_step(job_id, STEP)
+    for request in (SignalStep(job_id, step_id, 10), CancelStep(job_id, step_id)):
+        hall.cluster.ask(request, USER)
+    hall.report_step("n1", job_id, step_id, NodeShareState.ENDED, signal=15)
+    hall.end(job_id)
 
 
 def _tell_one_life(hall: Hall) -> None:

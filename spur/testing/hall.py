@@ -18,14 +18,24 @@ from spur.values.errors import Rejection
 from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec, JobText, ResourceAsk, Sharing, encode_text
 from spur.values.states import NodeShareState
+from spur.values.steps import Dealing
 from spur.values.tres import NodeShare, Per, cpu_set
 from spur.wire.cluster import Tick
 from spur.wire.declare import Attachment
 from spur.wire.jobs import JobAccepted, JobView, SubmitJob
 from spur.wire.nodes import MarkNodeLost, RegisterNode
 from spur.wire.runs import PlaceJobs, Placement, PlacementsJudged, ReportAnswered, ReportRun
+from spur.wire.steps import (
+    QuerySteps,
+    ReportStep,
+    StartStep,
+    StepAccepted,
+    StepAsk,
+    StepPage,
+    StepView,
+)
 
-__all__ = ["ASK", "NODES", "SPEC", "USER", "Hall", "placement", "submission"]
+__all__ = ["ASK", "NODES", "SPEC", "STEP", "USER", "Hall", "placement", "submission"]
 
 NODES = tuple(NodeName(f"n{number}") for number in range(1, 5))
 """Of 64 CPUs, 512 000 MiB and eight GPUs each."""
@@ -126,6 +136,28 @@ def placement(
     return Placement(
         job_id, run, task, PartitionName(partition), shares, (("age", 10),), (), "first that fits"
     )
+
+
+STEP = StepAsk(
+    nodes_min=0,
+    nodes_max=0,
+    tasks=1,
+    tasks_per_node=0,
+    cpus_per_task=0,
+    memory_mib=0,
+    memory_per=Per.NODE,
+    gres=None,
+    nodes_required="",
+    nodes_excluded="",
+    relative=None,
+    dealing=Dealing.BLOCK,
+    plane=1,
+    arbitrary=False,
+    exact=False,
+    overlaps=False,
+    overcommits=False,
+)
+"""One task on one CPU, which takes all that is free on its node."""
 
 
 class Hall:
@@ -258,7 +290,7 @@ class Hall:
             age_ns=age_ns,
         )
 
-    def deliver(self, report: ReportRun) -> str:
+    def deliver(self, report: ReportRun | ReportStep) -> str:
         """Let a report arrive; return its outcome, or the code of its refusal."""
         outcome = self.cluster.ask(report, CLUSTER)
         if isinstance(outcome, ReportAnswered):
@@ -294,6 +326,75 @@ class Hall:
         started = self.state.runs[job_id].started
         for share in () if started is None else started.shares:
             self.report(share.node, job_id, NodeShareState.ENDED, exit_code=exit_code)
+
+    # -- steps
+    def start_step(
+        self, job_id: JobId, ask: StepAsk, *, time_limit_s: int = 0, by: Actor = USER
+    ) -> int:
+        """Start a step; return its number. Raises: ValueError when it is refused."""
+        outcome = self.cluster.ask(StartStep(job_id, "sleep", ask, time_limit_s, bytes(32)), by)
+        if not isinstance(outcome, StepAccepted):
+            raise ValueError(str(outcome))
+        return outcome.step_id
+
+    def next_step_report(
+        self,
+        node: str,
+        job_id: JobId,
+        step_id: int,
+        state: NodeShareState,
+        *,
+        exit_code: int = 0,
+        signal: int = 0,
+        out_of_memory: bool = False,
+        age_ns: int = 0,
+    ) -> ReportStep:
+        """Return the node's next report, about a step of the job's newest attempt."""
+        report = self.next_report(
+            node,
+            job_id,
+            state,
+            exit_code=exit_code,
+            signal=signal,
+            out_of_memory=out_of_memory,
+            age_ns=age_ns,
+        )
+        return ReportStep(
+            report.node,
+            report.outbox,
+            report.number,
+            job_id,
+            report.run,
+            report.attempt,
+            step_id,
+            state,
+            exit_code,
+            signal,
+            out_of_memory,
+            age_ns,
+        )
+
+    def report_step(
+        self,
+        node: str,
+        job_id: JobId,
+        step_id: int,
+        state: NodeShareState,
+        *,
+        exit_code: int = 0,
+        signal: int = 0,
+    ) -> str:
+        """Let a node report a step; return the outcome."""
+        return self.deliver(
+            self.next_step_report(node, job_id, step_id, state, exit_code=exit_code, signal=signal)
+        )
+
+    def steps(self, job_id: JobId) -> tuple[StepView, ...]:
+        """Return the open steps of a job."""
+        outcome = self.cluster.ask(QuerySteps((job_id,), JobId(0), 1000), USER)
+        if not isinstance(outcome, StepPage):
+            raise ValueError(str(outcome))
+        return outcome.rows
 
     # -- time
     def tick(self, seconds: float = 0) -> None:

@@ -16,6 +16,7 @@ from spur.values.config import NodeBlock
 from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec
 from spur.values.states import JobState
+from spur.values.steps import Dealing, StepState
 from spur.values.tres import NodeShare
 from spur.wire.declare import Answer, Request, answer, request
 from spur.wire.jobs import Part
@@ -25,12 +26,15 @@ __all__ = [
     "SESSION_SIZE",
     "AttendOrders",
     "KillOrder",
+    "KillStepOrder",
     "LaunchOrder",
+    "LaunchStepOrder",
     "NodeHealth",
     "Numbered",
     "Order",
     "Orders",
     "SignalOrder",
+    "SignalStepOrder",
 ]
 
 SESSION_SIZE = 16
@@ -134,7 +138,62 @@ class SignalOrder(Part, frozen=True, tag="signal"):
     """The log entry that says so; an agent acts once on it."""
 
 
-Order: TypeAlias = LaunchOrder | KillOrder | SignalOrder
+class LaunchStepOrder(Part, frozen=True, tag="launch-step"):
+    """Launch a node's part of a step. What it executes comes over its stream (`streams.py`)."""
+
+    node: NodeName
+    job_id: JobId
+    run: int
+    attempt: int
+    """Of the run that it belongs to; void where the node does not hold that."""
+    step_id: int
+    name: str
+    uid: int
+    gid: int
+    shares: tuple[NodeShare, ...]
+    """What the step uses on all of its nodes, within what the run holds there."""
+    tasks: tuple[int, ...]
+    """How many tasks run on each of these nodes; `values.steps.tasks_on` numbers them."""
+    dealing: Dealing
+    plane: int
+    cpus_per_task: int
+    key_digest: bytes
+    """SHA-256 of the key that opens its streams."""
+    limit_ns: int
+    """When its own time limit is reached; 0 is never. The cluster ends it, not the agent."""
+    cluster_name: str
+    kill_wait_s: int
+
+
+class KillStepOrder(Part, frozen=True, tag="kill-step"):
+    """End, or never begin, a node's part of a step, and report it."""
+
+    node: NodeName
+    job_id: JobId
+    run: int
+    attempt: int
+    step_id: int
+    state: StepState
+    """What the step will be recorded as; it decides which warning the processes get."""
+    kill_wait_s: int
+
+
+class SignalStepOrder(Part, frozen=True, tag="signal-step"):
+    """Send a signal to the tasks of a step; at most once."""
+
+    node: NodeName
+    job_id: JobId
+    run: int
+    attempt: int
+    step_id: int
+    signal: int
+    index: int
+    """The log entry that says so; an agent acts once on it."""
+
+
+Order: TypeAlias = (
+    LaunchOrder | KillOrder | SignalOrder | LaunchStepOrder | KillStepOrder | SignalStepOrder
+)
 """Everything that an agent may be told to do."""
 
 

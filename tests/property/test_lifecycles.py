@@ -16,7 +16,7 @@ from spur.projections.state import State
 from spur.projections.undo import undo_to
 from spur.testing.builders import SMALL_CONFIG, replay
 from spur.testing.hall import Hall
-from spur.testing.lifecycles import WEIGHTS, Lifecycles
+from spur.testing.steplives import STEP_WEIGHTS, StepLives
 from spur.values.states import NodeShareState, Phase
 
 
@@ -36,12 +36,14 @@ def loaded(state: State) -> State:
 
 
 @settings(max_examples=60, deadline=None)
-@given(policy=POLICIES, seed=SEEDS, steps=st.lists(st.sampled_from(sorted(WEIGHTS)), max_size=60))
+@given(
+    policy=POLICIES, seed=SEEDS, steps=st.lists(st.sampled_from(sorted(STEP_WEIGHTS)), max_size=60)
+)
 def test_any_sequence_of_requests_keeps_every_invariant(
     policy: str, seed: int, steps: list[str]
 ) -> None:
     """Users, scheduler, agents and time do whatever comes to mind, in any order."""
-    lives = Lifecycles(Hall(config(policy)), seed=seed)
+    lives = StepLives(Hall(config(policy)), seed=seed)
     for step in ("submit", "submit_array", "place", "answer", *steps):
         lives.step(step)
 
@@ -51,7 +53,7 @@ def test_any_sequence_of_requests_keeps_every_invariant(
 def test_a_long_story_ends_with_every_job_accounted_for(policy: str, seed: int) -> None:
     """A cluster lives for a while; then its agents answer all that they were told."""
     hall = Hall(config(policy))
-    lives = Lifecycles(hall, seed=seed)
+    lives = StepLives(hall, seed=seed)
     lives.run(250)
     lives.settle()
     for job_id in hall.state.allocations.jobs():
@@ -65,7 +67,7 @@ def test_a_long_story_ends_with_every_job_accounted_for(policy: str, seed: int) 
 def test_replay_and_snapshot_give_the_state_that_was_kept(policy: str, seed: int) -> None:
     """A replica starts from the log, another from a snapshot; both are as the leader is."""
     hall = Hall(config(policy), checked=False)
-    Lifecycles(hall, seed=seed).run(200)
+    StepLives(hall, seed=seed).run(200)
     kept = hall.state
     for other in (replay(hall.cluster.entries), loaded(kept)):
         check_invariants(other)
@@ -78,7 +80,7 @@ def test_replay_and_snapshot_give_the_state_that_was_kept(policy: str, seed: int
 def test_an_undone_tail_leaves_no_trace(policy: str, seed: int, share: float) -> None:
     """A leader that lost its lead takes its tail back, and follows another's log instead."""
     hall = Hall(config(policy), checked=False, commits=False)
-    lives = Lifecycles(hall, seed=seed)
+    lives = StepLives(hall, seed=seed)
     lives.run(150)
     state, entries = hall.state, hall.cluster.entries
     index = 1 + int(share * (len(entries) - 1))
@@ -96,7 +98,7 @@ def test_an_undone_tail_leaves_no_trace(policy: str, seed: int, share: float) ->
 def test_a_story_goes_on_after_its_tail_was_undone(policy: str, seed: int, share: float) -> None:
     """A new leader goes on from the shorter log; agents were told of starts that never were."""
     hall = Hall(config(policy), checked=False, commits=False)
-    lives = Lifecycles(hall, seed=seed)
+    lives = StepLives(hall, seed=seed)
     lives.run(100)
     state, entries = hall.state, hall.cluster.entries
     index = max(1, len(entries) - int(share * 60))
@@ -119,6 +121,6 @@ def test_the_same_seed_gives_the_same_log(policy: str) -> None:
     logs = []
     for _ in range(2):
         hall = Hall(config(policy), checked=False)
-        Lifecycles(hall, seed=11).run(150)
+        StepLives(hall, seed=11).run(150)
         logs.append(hall.cluster.entries)
     assert logs[0] == logs[1]

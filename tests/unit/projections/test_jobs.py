@@ -82,7 +82,7 @@ def ended(run: int = 0, *, unfenced: bool = False) -> RunEnded:
 
 def stopped(*, run: int = 0, requeue: bool = False) -> RunStopped:
     """Return the event of a stop of job 1."""
-    return RunStopped(ONE, run, JobState.CANCELLED, Reason.NONE, requeue, Hold.NONE)
+    return RunStopped(ONE, run, JobState.CANCELLED, Reason.NONE, requeue, Hold.NONE, 0, 0)
 
 
 def cut_off(state: NodeShareState = LOST, node: NodeName = N1) -> NodeCutOff:

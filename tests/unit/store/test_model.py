@@ -262,6 +262,7 @@ PASSED_OVER = (
     "partition.",
     "run.report-voided",
     "run.signalled",
+    "step.",
 )
 """Events that say nothing of a job's record."""
 
