@@ -6,15 +6,19 @@ import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from spur.consensus.disk import OsDisk
 from spur.consensus.genesis import load_genesis, store_genesis
 from spur.consensus.ledger import Ledger
 from spur.events.envelope import Entry, EntryKind
 from spur.testing.builders import CLUSTER, GENESIS, SMALL_CONFIG
-from spur.testing.hall import STEP, USER, Hall
+from spur.testing.hall import SPEC, STEP, USER, Hall
 from spur.testing.requests import random_request
 from spur.testing.steplives import StepLives
+from spur.values.arrays import TaskSet
 from spur.values.config import ConfigFile, PartitionState
+from spur.values.dependencies import Condition, Dependency, DependencyKind
 from spur.values.ids import PartitionName
 from spur.values.states import Hold, NodeShareState
 from spur.wire.cluster import (
@@ -89,6 +93,12 @@ def _tell_one_life(hall: Hall) -> None:
     hall.start(job_id)
     hall.cluster.ask(SignalJob(job_id, None, 10, False))
     hall.end(job_id)
+    array_id = hall.submit(tasks=TaskSet(((1, 3, 1),)), throttle=2)
+    hall.cluster.ask(UpdateJob(array_id, None, JobChanges(throttle=1)))
+    condition = Condition(DependencyKind.AFTER_OK, array_id, 1, 0)
+    hall.submit(replace(SPEC, dependency=Dependency(False, (condition,))))
+    hall.end(hall.start(array_id, task=1))
+    hall.tick()
 
 
 def write_ledger(root: Path, entries: Sequence[Entry]) -> None:

@@ -22,6 +22,7 @@ from spur.projections.nodes import is_usable
 from spur.testing.builders import ADMIN, CLUSTER, actor
 from spur.testing.hall import NODES, SPEC, Hall, placement, submission
 from spur.values.arrays import TaskSet
+from spur.values.dependencies import Condition, Dependency, DependencyKind
 from spur.values.errors import Rejection
 from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec, shape_of
@@ -169,7 +170,23 @@ class Lifecycles:
             time_limit_s=rng.choice((None, 60, 600, 3_600)),
             begin_ns=self.hall.cluster.now_ns + 30_000_000_000 if rng.random() < 0.1 else 0,
             requeue=rng.random() < 0.7,
+            dependency=self._dependency() if rng.random() < 0.2 else None,
+            deadline_ns=self.hall.cluster.now_ns + 600_000_000_000 if rng.random() < 0.05 else 0,
+            kill_on_invalid_dependency=rng.choice((None, True)),
         )
+
+    def _dependency(self) -> Dependency:
+        rng = self._rng
+        conditions = []
+        for _ in range(1 + rng.randrange(2)):
+            kind = rng.choice(tuple(DependencyKind))
+            if kind is DependencyKind.SINGLETON:
+                conditions.append(Condition(kind, JobId(0), None, 0))
+                continue
+            task = rng.randrange(TASKS_MAX) if rng.random() < 0.2 else None
+            delay_s = 60 if rng.random() < 0.1 else 0
+            conditions.append(Condition(kind, self._draw(self._jobs), task, delay_s))
+        return Dependency(rng.random() < 0.3, tuple(dict.fromkeys(conditions)))
 
     def _submit(self) -> None:
         self._submit_with(None, 0)
@@ -209,6 +226,8 @@ class Lifecycles:
                 JobChanges(time_limit_s=rng.choice((30, 120, 7_200)), name="renamed"),
                 JobChanges(partitions=(PartitionName(rng.choice(("gpu", "debug", "none"))),)),
                 JobChanges(requeue=rng.random() < 0.5),
+                JobChanges(dependency=self._dependency()),
+                JobChanges(throttle=rng.randrange(3)),
             )
         )
         self._ask(UpdateJob(job_id, self._some_tasks(job_id), changes))

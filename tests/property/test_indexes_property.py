@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spur.projections import lazysort
-from spur.projections.indexes import Group, Ordered, SortedGroup, SortedKeys
+from spur.projections.indexes import Counts, Group, Groups, Ordered, SortedGroup, SortedKeys
 from spur.projections.tables import Journal, Row, Table
 
 
@@ -15,6 +15,11 @@ class Pot(Row, frozen=True):
 
     colour: int | None
     weight: int | None
+
+
+def _numbers_of(_: int, row: Pot) -> set[int]:
+    """Return both numbers of a row, once each."""
+    return {number for number in (row.colour, row.weight) if number is not None}
 
 
 SOME = st.one_of(st.none(), st.integers(0, 3))
@@ -32,7 +37,11 @@ def test_walks_give_what_a_sorted_look_at_the_rows_gives(
     groups: SortedGroup[int, Pot] = SortedGroup(lambda _, row: row.colour)
     plain: Group[int, Pot] = Group(lambda _, row: row.colour)
     ordered: Ordered[int, Pot] = Ordered(lambda _, row: row.weight)
-    table: Table[int, Pot] = Table("pots", int, Pot, Journal(), keys, groups, plain, ordered)
+    several: Groups[int, Pot] = Groups(_numbers_of)
+    counts: Counts[int, Pot] = Counts(_numbers_of)
+    table: Table[int, Pot] = Table(
+        "pots", int, Pot, Journal(), keys, groups, plain, ordered, several, counts
+    )
     former = lazysort._SWEEP_MIN, lazysort._RECENT_MAX, lazysort._UNREAD_MAX
     lazysort._SWEEP_MIN, lazysort._RECENT_MAX = sweep, recent
     lazysort._UNREAD_MAX = 1 + recent
@@ -49,6 +58,9 @@ def test_walks_give_what_a_sorted_look_at_the_rows_gives(
             in_group = sorted(key for key, row in rows.items() if row.colour == look)
             assert list(groups.after(look, -1)) == in_group == plain.keys(look)
             assert groups.count(look) == plain.count(look) == len(in_group)
+            with_number = sorted(key for key, row in rows.items() if look in _numbers_of(key, row))
+            assert several.keys(look) == with_number
+            assert (look in counts.values()) == bool(with_number) == (look in several.values())
             weighed = sorted((r.weight, k) for k, r in rows.items() if r.weight is not None)
             light = [key for weight, key in weighed if weight <= look]
             assert list(ordered.up_to(look)) == light
