@@ -17,7 +17,7 @@ from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec
 from spur.values.states import JobState
 from spur.values.steps import Dealing, StepState
-from spur.values.tres import NodeShare
+from spur.values.tres import NodeShare, Per
 from spur.wire.declare import Answer, Request, answer, request
 from spur.wire.jobs import Part
 
@@ -109,6 +109,18 @@ class LaunchOrder(Part, frozen=True, tag="launch"):
     """An encoded `JobText`; empty when none was submitted."""
     cluster_name: str
     kill_wait_s: int
+    default_memory_per: Per
+    """Of what the next is meant: CPU or NODE."""
+    default_memory_mib: int
+    """For a job whose ask names no memory; 0 is none. Source: slurm.conf(5) DefMemPerCPU."""
+    task_plugin: str
+    """As written; it decides whether tasks are bound. Source: slurm.conf(5) TaskPlugin."""
+    file_append: bool
+    """Whether output files are appended to. Source: slurm.conf(5) JobFileAppend."""
+    topology: str
+    """The switches above the node and its name, joined by dots: "core.leaf0.n1"."""
+    topology_pattern: str
+    """What each part of it is: "switch.switch.node"."""
 
 
 class KillOrder(Part, frozen=True, tag="kill"):
