@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import secrets
 import time
+from argparse import ArgumentParser, ArgumentTypeError, _SubParsersAction
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from spur.client.address import parse_tcp_address
 from spur.consensus.disk import OsDisk
 from spur.consensus.genesis import SEGMENT_ENTRIES, Genesis
 from spur.consensus.membership import Member, Membership
@@ -22,7 +24,14 @@ from spur.controller.settings import SETTINGS_FILE
 from spur.values.errors import OperatorFault
 from spur.wire.hello import HostName
 
-__all__ = ["AUTHORITY_DIRECTORY", "SIZES", "TLS_DIRECTORY", "NewController", "give_birth"]
+__all__ = [
+    "AUTHORITY_DIRECTORY",
+    "SIZES",
+    "TLS_DIRECTORY",
+    "NewController",
+    "add_create_verb",
+    "give_birth",
+]
 
 TLS_DIRECTORY = "tls"
 AUTHORITY_DIRECTORY = "authority"
@@ -38,6 +47,30 @@ class NewController:
     directory: Path
     raft_address: str
     rpc_address: str
+
+
+def add_create_verb(verbs: _SubParsersAction[ArgumentParser]) -> None:
+    """Add the verb `create` to spurctld's command line; its option is `controllers`."""
+    verb = verbs.add_parser("create", help="make a cluster of 1, 3 or 5 controllers")
+    verb.add_argument(
+        "controllers", nargs="+", type=_new_controller, metavar="DIR=RAFT_ADDRESS,RPC_ADDRESS"
+    )
+
+
+def _new_controller(text: str) -> NewController:
+    directory, equals, addresses = text.partition("=")
+    raft, comma, rpc = addresses.partition(",")
+    if not (directory and equals and comma):
+        raise ArgumentTypeError(
+            f"{text!r} is not DIR=RAFT_ADDRESS,RPC_ADDRESS, such as"
+            " /var/lib/spur=10.0.0.1:6821,10.0.0.1:6816"
+        )
+    for address in (raft, rpc):
+        try:
+            parse_tcp_address(address)
+        except ValueError as error:
+            raise ArgumentTypeError(str(error)) from error
+    return NewController(directory=Path(directory), raft_address=raft, rpc_address=rpc)
 
 
 def give_birth(

@@ -40,12 +40,13 @@ from spur.projections.snapshot import UnreadableSnapshot, load
 from spur.projections.state import State
 from spur.projections.undo import forget_undo, undo_to
 from spur.values.errors import InvariantBroken, Rejection
-from spur.values.ids import HostId
+from spur.values.ids import HostId, NodeName
 from spur.values.limits import LimitExceeded
 from spur.wire.agents import AttendOrders, Orders
 from spur.wire.calls import Answered, Call, Refused, Reply
 from spur.wire.cluster import AcceptClock, Checkpoint, ReplicaInfo, Tick
 from spur.wire.declare import Answer, Request, encode_request
+from spur.wire.nodes import MarkNodeLost
 from spur.wire.registry import UnreadableRequest, decode_request, encode_answer
 
 __all__ = ["CHECKPOINT_ENTRIES", "Front", "Respond", "principal_of"]
@@ -127,7 +128,8 @@ class Front:
         row = COMMANDS[type(request)]
         if row.local:
             # It rests on this replica alone, not on entries that may never be committed.
-            reply = self._reply_of(asked, self._judge_query(asked, self._log.describe()))
+            replica = replace(self._log.describe(), processes=self._services.processes())
+            reply = self._reply_of(asked, self._judge_query(asked, replica))
             respond(replace(reply, index=self.commit))
         elif row.reads:
             self._queries.append(asked)
@@ -471,6 +473,17 @@ class Front:
     def _ask_itself(self, request: Request) -> None:
         call = Call(0, b"", self.commit, 0, 0, None, encode_request(request))
         self._execute(_Asked(call, CLUSTER, _nobody, request))
+
+    def mark_lost(self, node: NodeName, silence_ns: int) -> None:
+        """Take a node as cut off whose agent has been silent for so long."""
+        if not (self._leads and self._is_ready):
+            return
+        try:
+            now_ns = self._log.stamp(self.state.time_ns)
+        except ClockStep:
+            return
+        if now_ns is not None:
+            self._ask_itself(MarkNodeLost(node, now_ns - silence_ns))
 
     def _become_ready(self) -> None:
         """The no-op is committed: perform what rows owe, then take the requests that wait."""

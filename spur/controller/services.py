@@ -15,6 +15,7 @@ from spur.projections.react import Effect
 from spur.values.ids import HostId, NodeName
 from spur.wire.agents import AttendOrders, Orders
 from spur.wire.calls import Answered, Refused
+from spur.wire.cluster import ProcessInfo
 from spur.wire.declare import Request
 
 __all__ = ["HistoryDone", "OrdersDone", "ReleaseOnly", "Services"]
@@ -46,6 +47,9 @@ class Services(Protocol):
 
     def attendances(self) -> Mapping[NodeName, Attendance]:
         """Return what agents said of their nodes."""
+
+    def processes(self) -> tuple[ProcessInfo, ...]:
+        """Return what runs beside the front, and itself."""
 
     def read_blobs(
         self, digests: Sequence[bytes], done: Callable[[Sequence[bytes | None]], None]
@@ -82,6 +86,10 @@ class ReleaseOnly:
     def attendances(self) -> Mapping[NodeName, Attendance]:
         """Know of no agent."""
         return MappingProxyType({})
+
+    def processes(self) -> tuple[ProcessInfo, ...]:
+        """Know of no process."""
+        return ()
 
     def read_blobs(
         self, digests: Sequence[bytes], done: Callable[[Sequence[bytes | None]], None]

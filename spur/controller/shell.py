@@ -21,15 +21,14 @@ from spur.consensus.driver import Driver
 from spur.consensus.opening import ReplicaOptions, open_replica
 from spur.consensus.replica import Replica
 from spur.controller.authority import require_credentials
+from spur.controller.beside import Beside
 from spur.controller.birth import TLS_DIRECTORY
 from spur.controller.clocks import MachineClocks
 from spur.controller.front import Front, Respond
-from spur.controller.services import ReleaseOnly
 from spur.controller.settings import Settings
 from spur.controller.snapshots import SnapshotProcess
 from spur.controller.transport import make_net
 from spur.events.envelope import Actor
-from spur.projections.react import Effect
 from spur.projections.state import new_state
 from spur.server.process import freeze_garbage, run_until_stopped
 from spur.server.rpc import RpcServer
@@ -97,13 +96,15 @@ class Controller:
         state = new_state(
             genesis.encoded, cluster_id=genesis.cluster_id, incarnation=genesis.incarnation
         )
+        self._beside = Beside(replica, self._wake)
         self._front = Front(
             state,
             replica,
             noise=secrets.token_bytes,
             address_of=self._address_of,
-            services=ReleaseOnly(self._perform),
+            services=self._beside,
         )
+        self._beside.attach(self._front)
         replica.attach(self._front)
         self._say_notes()
         freeze_garbage()
@@ -142,6 +143,7 @@ class Controller:
         await server.start_unix(str(self._directory / settings.socket))
         await server.start_tls(*parse_tcp_address(settings.rpc_address), tls)
         self._snapshots = SnapshotProcess(self._directory, replica.snapshot_written, LOG)
+        self._beside.start(self._directory, self._snapshots, LOG)
         self._driver.start()
         LOG.info(
             "controller %d serves on %s, from entry %d",
@@ -152,6 +154,7 @@ class Controller:
         fault = await run_until_stopped(self._failed)
         await server.close()
         await net.close()
+        await self._beside.stop()
         await self._driver.stop()
         await self._snapshots.stop()
         if fault is not None:
@@ -177,6 +180,7 @@ class Controller:
         if not self._replica.is_attached:
             return
         self._front.on_tick()
+        self._beside.on_tick()
         self._say_role()
         if self._ticks % DISK_CHECK_TICKS == 0:
             self._look_at_disk()
@@ -235,9 +239,8 @@ class Controller:
         found = self._replica.core.members.member(member)
         return found.rpc_address if found is not None else ""
 
-    def _perform(self, effect: Effect, index: int) -> None:
-        """Leave the effect with the row that owes it: no agent is known to this controller yet."""
-        LOG.debug("owed since %d: %r", index, effect)
+    def _wake(self) -> None:
+        self._driver.wake()
 
     def _fail(self, error: BaseException) -> None:
         if not self._failed.done():

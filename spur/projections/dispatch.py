@@ -22,7 +22,7 @@ from spur.events.runs import (
     RunStopped,
 )
 from spur.projections.apply import At
-from spur.projections.react import Effect, effect, owes, reacts
+from spur.projections.react import Effect, effect, owes, owes_node, reacts, resume_node
 from spur.projections.runrows import FINAL
 from spur.values.arrays import TaskSet
 from spur.values.ids import JobId, NodeName, PartitionName
@@ -144,11 +144,17 @@ def kills_of_stop(state: State, at: At, event: RunStopped) -> Iterator[KillRun]:
 
 
 @reacts(NodeRegistered)
-def owed_to_node(state: State, at: At, event: NodeRegistered) -> Iterator[LaunchRun | KillRun]:
+def owed_to_registered(state: State, at: At, event: NodeRegistered) -> list[Effect]:
     """Tell an agent that is back what it may not have heard."""
-    for job_id in state.allocations.jobs_on(event.node):
-        yield from (launch for launch in _launches(state, job_id) if launch.node == event.node)
-        yield from (kill for kill in _kills(state, job_id) if kill.node == event.node)
+    return resume_node(state, event.node)
+
+
+@owes_node
+def owed_to_node(state: State, node: NodeName) -> Iterator[LaunchRun | KillRun]:
+    """Yield the launches and deaths that runs owe to a node."""
+    for job_id in state.allocations.jobs_on(node):
+        yield from (launch for launch in _launches(state, job_id) if launch.node == node)
+        yield from (kill for kill in _kills(state, job_id) if kill.node == node)
 
 
 @reacts(RunSignalled)

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from spur.events.declare import Event
+from spur.values.ids import NodeName
 
 if TYPE_CHECKING:
     from spur.projections.state import State
@@ -35,9 +36,11 @@ __all__ = [
     "EffectType",
     "effect",
     "owes",
+    "owes_node",
     "reactions_to",
     "reacts",
     "resume",
+    "resume_node",
 ]
 
 
@@ -60,16 +63,21 @@ class EffectType:
 
 Reaction = Callable[[Any, Any, Any], Iterable[Effect]]
 Ower = Callable[[Any], Iterable[Effect]]
+NodeOwer = Callable[[Any, NodeName], Iterable[Effect]]
 
 EFFECTS: dict[type[Effect], EffectType] = {}
 OWERS: dict[type[Effect], Ower] = {}
 """What lists the effects of a class that rows owe, by the class."""
+
+NODE_OWERS: list[NodeOwer] = []
+"""What lists the effects that rows owe to one node; together they list all that are owed."""
 
 _REACTIONS: dict[type[Event], list[Reaction]] = {}
 
 C = TypeVar("C", bound=type[Effect])
 F = TypeVar("F", bound=Reaction)
 W = TypeVar("W", bound=Ower)
+N = TypeVar("N", bound=NodeOwer)
 
 
 def effect(
@@ -111,6 +119,12 @@ def owes(cls: type[Effect]) -> Callable[[W], W]:
     return register
 
 
+def owes_node(ower: N) -> N:
+    """Register what lists the effects that rows owe to one node, without a walk over all rows."""
+    NODE_OWERS.append(ower)
+    return ower
+
+
 def reactions_to(cls: type[Event]) -> list[Reaction] | None:
     """Return what reacts to an event, or None."""
     return _REACTIONS.get(cls)
@@ -119,3 +133,8 @@ def reactions_to(cls: type[Event]) -> list[Reaction] | None:
 def resume(state: State) -> list[Effect]:
     """Return every effect that a row of the state owes."""
     return [owed for ower in OWERS.values() for owed in ower(state)]
+
+
+def resume_node(state: State, node: NodeName) -> list[Effect]:
+    """Return every effect that a row owes to this node, for an agent that begins to attend."""
+    return [owed for ower in NODE_OWERS for owed in ower(state, node)]

@@ -1,5 +1,7 @@
 """Real controllers as processes: for end-to-end tests, benchmarks and the demonstration.
 
+What runs is the front alone, without the parent that would start it again: here the test does.
+
 Each controller has its own directory and ports on one host address, or a host of its own when a
 prefix command is given (`ip netns exec NAME`, say). Only processes started here are ever signalled.
 """
@@ -70,9 +72,7 @@ class ControllerProcess:
                     *self.prefix,
                     sys.executable,
                     "-m",
-                    "spur.controller.main",
-                    "run",
-                    "--dir",
+                    "spur.controller.frontmain",
                     str(self.directory),
                 ],
                 stdin=subprocess.DEVNULL,

@@ -24,6 +24,7 @@ __all__ = [
     "Configured",
     "HostAdded",
     "HostInfo",
+    "ProcessInfo",
     "RaiseVersion",
     "Reconfigure",
     "RecordRestore",
@@ -165,6 +166,21 @@ class ShowReplica(Request, frozen=True, tag="replica.show"):
     """Ask the controller that is called what it knows of itself, quorum or not."""
 
 
+class ProcessInfo(
+    msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True
+):
+    """A process of a controller."""
+
+    name: str
+    """front, scheduler, projector, snapshotter."""
+    pid: int
+    """0 while it is down."""
+    reached: int
+    """The entry up to which it has taken in the log, as far as known."""
+    starts: int
+    """How often it was started since the front was."""
+
+
 @answer
 class ReplicaInfo(Answer, frozen=True, tag="replica.info"):
     """One controller, as it sees itself at this moment."""
@@ -188,3 +204,5 @@ class ReplicaInfo(Answer, frozen=True, tag="replica.info"):
     has been written since its start (LOG-CONTRACT 2.4)."""
     stall_ns_max: int
     """Longest time in the last minute that its loop was busy with one thing."""
+    processes: tuple[ProcessInfo, ...] = ()
+    """The front and what follows it."""

@@ -1,0 +1,144 @@
+"""What runs beside the front in its process: dispatcher, children, and reads of the disk.
+
+Implements `Services`. It knows the loop; what it gathers decides nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from spur.commands.decide import Attendance
+from spur.consensus.replica import Replica
+from spur.controller.children import Children
+from spur.controller.dispatcher import Dispatcher
+from spur.controller.front import Front
+from spur.controller.services import HistoryDone, OrdersDone
+from spur.controller.snapshots import SnapshotProcess
+from spur.events.envelope import Actor, Entry
+from spur.projections.react import Effect
+from spur.values.ids import HostId, NodeName
+from spur.wire.agents import AttendOrders
+from spur.wire.calls import Call, Reply
+from spur.wire.cluster import ProcessInfo
+from spur.wire.declare import Request
+from spur.wire.followers import Role
+
+__all__ = ["Beside"]
+
+
+class Beside:
+    """The services of a front that runs as spurctld."""
+
+    def __init__(self, replica: Replica, wake: Callable[[], None]) -> None:
+        """Prepare; `wake` asks for a turn of the driver after something was handed in."""
+        self.dispatcher = Dispatcher(
+            state=lambda: self._front.state,
+            read_blobs=replica.read_blobs,
+            mark_lost=lambda node, silence_ns: self._front.mark_lost(node, silence_ns),
+        )
+        self._replica = replica
+        self._wake = wake
+        self._front: Front
+        self._children: Children | None = None
+        self._snapshots: SnapshotProcess | None = None
+        self._tick_ns = 0
+
+    def attach(self, front: Front) -> None:
+        """Learn which front this serves."""
+        self._front = front
+
+    def start(self, directory: Path, snapshots: SnapshotProcess, log: logging.Logger) -> None:
+        """Start the processes that follow; their calls come in from now on."""
+        self._snapshots = snapshots
+        self._children = Children(directory, self, self._read_entries, log)
+
+    async def stop(self) -> None:
+        """End the processes."""
+        if self._children is not None:
+            await self._children.stop()
+
+    def on_tick(self) -> None:
+        """Let the dispatcher know how much time passed."""
+        now_ns = self._replica.clocks.mono_ns()
+        self.dispatcher.on_tick(now_ns - self._tick_ns if self._tick_ns else 0)
+        self._tick_ns = now_ns
+
+    # -- Services
+    def leading(self, term: int) -> None:
+        """Take agents, and let the scheduler plan."""
+        self.dispatcher.leading(term)
+        self._tell_role(Role(leads=True, term=term))
+
+    def following(self) -> None:
+        """Take no agent; let the scheduler only follow."""
+        self.dispatcher.following()
+        self._tell_role(Role(leads=False, term=self._replica.term))
+
+    def _tell_role(self, role: Role) -> None:
+        if self._children is not None:
+            self._children.role(role)
+
+    def committed(self, index: int) -> None:
+        """Let orders go that waited for it, and stream it."""
+        self.dispatcher.committed(index)
+        if self._children is not None:
+            self._children.committed()
+
+    def release(self, effect: Effect, index: int) -> None:
+        """Queue the effect for its agent."""
+        self.dispatcher.release(effect, index)
+
+    def attend(self, request: AttendOrders, host_id: HostId, done: OrdersDone) -> None:
+        """Let the dispatcher answer an agent."""
+        self.dispatcher.attend(request, host_id, done)
+
+    def attendances(self) -> Mapping[NodeName, Attendance]:
+        """Return what agents said of their nodes."""
+        return self.dispatcher.health
+
+    def processes(self) -> tuple[ProcessInfo, ...]:
+        """Return the front, what writes snapshots, and the children."""
+        found = [ProcessInfo("front", os.getpid(), self._front.commit, 1)]
+        if self._snapshots is not None and self._snapshots.pid is not None:
+            reached = self._replica.snapshot_index
+            found.append(ProcessInfo("snapshotter", self._snapshots.pid, reached, 1))
+        if self._children is not None:
+            found.extend(self._children.processes())
+        return tuple(found)
+
+    def read_blobs(
+        self, digests: Sequence[bytes], done: Callable[[Sequence[bytes | None]], None]
+    ) -> None:
+        """Read attachments in the ledger's thread."""
+        self._replica.read_blobs(digests, done)
+        self._wake()
+
+    def ask_history(self, request: Request, at_least: int, done: HistoryDone) -> None:
+        """Let the projector answer."""
+        if self._children is not None:
+            self._children.ask_history(request, at_least, done)
+
+    # -- FollowedFront
+    @property
+    def commit(self) -> int:
+        """How far the front is."""
+        return self._front.commit
+
+    @property
+    def incarnation(self) -> int:
+        """The incarnation of the cluster that the front knows."""
+        return self._front.state.cluster[1].incarnation
+
+    def submit(self, call: Call, actor: Actor, respond: Callable[[Reply], None]) -> None:
+        """Take a child's request."""
+        self._front.submit(call, actor, respond)
+        self._wake()
+
+    def _read_entries(
+        self, first: int, bytes_max: int, done: Callable[[Sequence[Entry]], None]
+    ) -> None:
+        self._replica.read_committed(first, bytes_max, done)
+        self._wake()
