@@ -18,9 +18,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from spur.consensus.blobs import BlobState, BlobStore
+from spur.consensus.blobs import BlobStore
 from spur.consensus.boxes import Ready, Want, WantChunk
 from spur.consensus.clock import ClockJudge
+from spur.consensus.committed import CommittedReads
 from spur.consensus.core import Core
 from spur.consensus.exchange import (
     BlobPart,
@@ -66,9 +67,6 @@ SYNC_MEMORY_TICKS = 20_000
 
 SYNC_TICKS_MAX = 100
 """A sync that took longer counts as this long: a disk that hung once must not end elections."""
-
-ENTRY_OVERHEAD = 32
-"""Bytes that an entry without a body counts for."""
 
 REPLAY_BYTES = 4 << 20
 """Bytes of the ledger given to the machine at once when it starts."""
@@ -155,6 +153,7 @@ class Replica:
         self.settings = settings
         self.repair = Repair(core.me, storage)
         self.supply = Supply(storage, self.repair, storage.ledger.breathe)
+        self.reads = CommittedReads(self, self._later)
         self._scrub = Scrub(storage, storage.notes.append)
         self._fetched = 0
         """Attachments that came from peers and were not told of yet."""
@@ -255,68 +254,6 @@ class Replica:
     def accept_clock(self) -> None:
         """A person vouches for this machine's clock: its next step is taken."""
         self.judge.accept()
-
-    def read_committed(
-        self, first: int, bytes_max: int, done: Callable[[Sequence[Entry]], None]
-    ) -> None:
-        """Read what the machine has from `first` on, up to `bytes_max`: one entry at least.
-
-        From memory at once, from the ledger later; blobs may be left out. None when it is not here.
-        """
-        core, last = self.core, self._delivered
-        if core.first <= first:
-            found: list[Entry] = []
-            size = 0
-            while first <= last and (size < bytes_max or not found):
-                entry = core.entries(first, first)[0]
-                found.append(entry)
-                size += len(entry.body) + ENTRY_OVERHEAD
-                first += 1
-            done(found)
-            return
-
-        def read() -> Sequence[Entry]:
-            try:
-                return self.storage.ledger.read(first, last, bytes_max)
-            except LedgerDamaged:
-                return ()
-
-        self._later("ledger", read, done)
-
-    def read_blobs(
-        self, digests: Sequence[bytes], done: Callable[[Sequence[bytes | None]], None]
-    ) -> None:
-        """Read blobs of entries that are committed; None for one that is gone, or missing here.
-
-        What is missing is asked of the peers: ask again after a while.
-        """
-        blobs = self.storage.blobs
-
-        def read() -> list[bytes | None]:
-            return [blobs.get(digest) for digest in digests]
-
-        def want(found: list[bytes | None]) -> None:
-            if None in found:
-                # What is committed and not in the packs yet is still in memory.
-                fresh = self._unrecorded_blobs()
-                for place, digest in enumerate(digests):
-                    if found[place] is None:
-                        found[place] = fresh.get(digest)
-                    if found[place] is None and blobs.state(digest) is BlobState.MISSING:
-                        self.repair.want_blob(digest)
-            done(found)
-
-        self._later("ledger", read, want)
-
-    def _unrecorded_blobs(self) -> dict[bytes, bytes]:
-        entries = self.core.entries(self._recorded + 1, self._delivered)
-        return {
-            digest: blob
-            for entry in entries
-            if entry.blobs
-            for digest, blob in zip(digests_of(entry), entry.blobs, strict=True)
-            if blob
-        }
 
     # -- starting
     def attach(self, machine: Machine) -> None:

@@ -36,7 +36,7 @@ class Beside:
         """Prepare; `wake` asks for a turn of the driver after something was handed in."""
         self.dispatcher = Dispatcher(
             state=lambda: self._front.state,
-            read_blobs=replica.read_blobs,
+            read_blobs=replica.reads.blobs,
             mark_lost=lambda node, silence_ns: self._front.mark_lost(node, silence_ns),
         )
         self._replica = replica
@@ -113,7 +113,7 @@ class Beside:
         self, digests: Sequence[bytes], done: Callable[[Sequence[bytes | None]], None]
     ) -> None:
         """Read attachments in the ledger's thread."""
-        self._replica.read_blobs(digests, done)
+        self._replica.reads.blobs(digests, done)
         self._wake()
 
     def ask_history(self, request: Request, at_least: int, done: HistoryDone) -> None:
@@ -140,5 +140,5 @@ class Beside:
     def _read_entries(
         self, first: int, bytes_max: int, done: Callable[[Sequence[Entry]], None]
     ) -> None:
-        self._replica.read_committed(first, bytes_max, done)
+        self._replica.reads.entries(first, bytes_max, done)
         self._wake()
