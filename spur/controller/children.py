@@ -19,9 +19,8 @@ from spur.controller.services import HistoryDone
 from spur.controller.streams import ChildStream, FollowedFront, ReadEntries
 from spur.wire.calls import Refused
 from spur.wire.cluster import ProcessInfo
-from spur.wire.declare import Request
+from spur.wire.declare import Request, encode_request
 from spur.wire.followers import Role
-from spur.wire.registry import encode_request
 
 __all__ = ["CHILDREN", "Child", "ChildRow", "Children"]
 

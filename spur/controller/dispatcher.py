@@ -20,9 +20,11 @@ from spur.controller.attachments import NOISE_SIZE
 from spur.controller.orders import ORDERS, blobs_of_effect, order_of
 from spur.controller.services import OrdersDone
 from spur.projections.cluster import settings_of
+from spur.projections.dispatch import SignalRun
 from spur.projections.react import EFFECTS, Effect, resume_node
 from spur.projections.state import State
-from spur.values.ids import HostId, NodeName
+from spur.projections.stepdispatch import LaunchStep, SignalStep
+from spur.values.ids import HostId, JobId, NodeName
 from spur.wire.agents import AttendOrders, Numbered, Orders
 
 __all__ = ["Dispatcher"]
@@ -237,11 +239,14 @@ class Dispatcher:
     def _next_items(self, agent: _Agent) -> list[_Item]:
         """Return what the next answer holds: what was given and not heard, then what is new."""
         items: list[_Item] = []
+        held: set[JobId] = set()
         size = 0
         for item in (*agent.given, *agent.queue):
             if item.index > self._commit:
                 break
-            if item.not_before_ns > self._now_ns:
+            # What follows about the same job would find nothing of it there.
+            if item.not_before_ns > self._now_ns or _is_behind(item, held):
+                held.add(_job_of(item))
                 continue
             size += sum(length for _, _, length in blobs_of_effect(item.effect))
             if items and (size > ORDERS_BYTES or len(items) == ORDERS_MAX):
@@ -260,10 +265,12 @@ class Dispatcher:
         state = self._state()
         orders: list[Numbered] = []
         gone: set[int] = set()
+        held: set[JobId] = set()
         for item, named in zip(items, contents, strict=True):
             whole = {name: blob[NOISE_SIZE:] for name, blob in named.items() if blob is not None}
-            if len(whole) < len(named):
+            if len(whole) < len(named) or _is_behind(item, held):
                 item.not_before_ns = self._now_ns + RETRY_NS
+                held.add(_job_of(item))
                 continue
             order = order_of(state, item.effect, item.index, whole)
             if not item.number:
@@ -328,6 +335,16 @@ class Dispatcher:
         for node, silence_ns in found:
             self.health.pop(node, None)
             self._mark_lost(node, silence_ns)
+
+
+def _is_behind(item: _Item, held: set[JobId]) -> bool:
+    """Whether it has to wait for an order of its job that is held up; a death never does."""
+    return isinstance(item.effect, LaunchStep | SignalRun | SignalStep) and _job_of(item) in held
+
+
+def _job_of(item: _Item) -> JobId:
+    job_id: JobId = item.effect.job_id  # type: ignore[attr-defined]  # every effect of ORDERS has one
+    return job_id
 
 
 def _answer(agent: _Agent, orders: Orders | None) -> None:

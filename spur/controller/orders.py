@@ -17,6 +17,8 @@ from spur.projections.dispatch import KillRun, LaunchRun, SignalRun
 from spur.projections.nodes import block_of
 from spur.projections.react import Effect
 from spur.projections.state import State
+from spur.projections.stepdispatch import KillStep, LaunchStep, SignalStep
+from spur.projections.steporders import step_order
 from spur.projections.topology import path_of_node
 from spur.values.ids import JobId
 from spur.values.tres import Per
@@ -128,6 +130,16 @@ def _parameter(state: State, name: str) -> str:
     """Return a parameter of Slurm's files as it was written; empty when it was not."""
     parameters = state.config[1].parameters
     return next((each.value for each in parameters if each.name == name), "")
+
+
+@orders(LaunchStep)
+@orders(KillStep)
+@orders(SignalStep)
+def order_of_step(
+    state: State, effect: LaunchStep | KillStep | SignalStep, index: int, contents: Contents
+) -> Order:
+    """Say what is to be done about a step."""
+    return step_order(state, effect, index)
 
 
 @orders(KillRun)

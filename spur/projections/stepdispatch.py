@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spur.events.nodes import NodeRegistered
 from spur.events.runs import JobRelaunched, NodeCutOff, RunEnded, RunStopped
 from spur.events.steps import StepEnded, StepReported, StepSignalled, StepStarted, StepStopped
 from spur.projections.apply import At
-from spur.projections.react import Effect, effect, owes, reacts
+from spur.projections.react import Effect, effect, owes, owes_node, reacts
 from spur.projections.runrows import FINAL
 from spur.projections.steprows import OpenStep, StepsRow, step_in
 from spur.values.ids import JobId, NodeName
@@ -137,14 +136,12 @@ def kills_of_step(state: State, at: At, event: StepStopped) -> Iterator[KillStep
         yield from _kills(event.job_id, row, step)
 
 
-@reacts(NodeRegistered)
-def steps_owed_to_node(
-    state: State, at: At, event: NodeRegistered
-) -> Iterator[LaunchStep | KillStep]:
-    """Tell an agent that is back what it may not have heard."""
-    for job_id in state.allocations.jobs_on(event.node):
+@owes_node
+def steps_owed_to_node(state: State, node: NodeName) -> Iterator[LaunchStep | KillStep]:
+    """Yield the launches and deaths that steps owe to a node."""
+    for job_id in state.allocations.jobs_on(node):
         for owed in _owed(state, job_id):
-            if owed.node == event.node:
+            if owed.node == node:
                 yield owed
 
 

@@ -23,7 +23,7 @@ from spur.events.declare import Event
 from spur.events.envelope import Actor, AttachmentRef, Entry, EntryKind, RequestMark
 from spur.projections.apply import Applied, ApplyFailed, apply, follow
 from spur.projections.invariants import check_invariants
-from spur.projections.react import EFFECTS, Effect, resume
+from spur.projections.react import EFFECTS, Effect, resume, resume_node
 from spur.projections.requests import StoredAnswer, lookup, next_part
 from spur.projections.state import State, new_state
 from spur.projections.undo import forget_undo
@@ -126,6 +126,17 @@ def check_effects(before: Sequence[Effect], applied: Applied, after: Sequence[Ef
             raise InvariantBroken(f"{effect} is not owed any more, and no event cleared it")
 
 
+def _check_owed_by_node(state: State, owed: Sequence[Effect]) -> None:
+    """Compare what is owed in all with what is owed to each node.
+
+    Raises: InvariantBroken when an agent that comes anew would be told less, or more.
+    """
+    nodes = sorted({effect.node for effect in owed})  # type: ignore[attr-defined]  # each has one
+    by_node = [effect for node in nodes for effect in resume_node(state, node)]
+    if len(by_node) != len(owed) or any(effect not in owed for effect in by_node):
+        raise InvariantBroken(f"{by_node} is owed to nodes, and {owed} in all")
+
+
 class Cluster:
     """A state, the entries that made it, and a clock that moves by hand."""
 
@@ -165,6 +176,7 @@ class Cluster:
             check_invariants(state)
             owed = resume(state)
             check_effects(self._owed, applied, owed)
+            _check_owed_by_node(state, owed)
             self._owed = owed
         self.effects.extend(applied.effects)
         return applied
