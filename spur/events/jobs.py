@@ -102,6 +102,8 @@ class JobDependencyJudged(Event, frozen=True):
     job_id: JobId
     held: tuple[Condition, ...]
     failed: tuple[Condition, ...]
+    frees: bool
+    """Whether it waits for no other job any more."""
 
 
 @event("array.throttled")

@@ -138,7 +138,9 @@ def apply_job_dependency_judged(state: State, at: At, event: JobDependencyJudged
     if row is None or not judged or not set(judged) <= set(row.conditions) - set(row.failed):
         raise IllegalTransition(f"job {job_id} does not wait for what is judged")
     left = tuple(condition for condition in row.conditions if condition not in event.held)
-    if not left or (row.any_holds and event.held):
+    if event.frees is not (not left or (row.any_holds and bool(event.held))):
+        raise IllegalTransition(f"job {job_id} is said to be free, or not, against its conditions")
+    if event.frees:
         state.dependencies.delete(job_id)
         state.runs.put(job_id, replace(run, reason=Reason.NONE, since_ns=at.time_ns))
     else:
@@ -267,12 +269,12 @@ def _consequences(
 
     `row_id` is the job's row as it is now; `job_id` differs when it is split off first.
     """
-    events: list[Event] = [JobDependencyJudged(job_id, tuple(held), tuple(failed))]
     row, run = state.dependencies[row_id], state.runs[row_id]
     left = tuple(each for each in row.conditions if each not in held)
+    frees = not left or (row.any_holds and bool(held))
+    events: list[Event] = [JobDependencyJudged(job_id, tuple(held), tuple(failed), frees)]
     after = DependencyRow(row.any_holds, left, (*row.failed, *failed))
-    goes_on = not left or (row.any_holds and held) or not never_holds(after)
-    if not goes_on and _kills(state, state.jobs[row_id].spec):
+    if not frees and never_holds(after) and _kills(state, state.jobs[row_id].spec):
         events.append(
             RunEnded(
                 job_id,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from spur.events.jobs import (
+    ArrayThrottled,
+    JobDependencyJudged,
     JobHeld,
     JobPriorityChanged,
     JobPurged,
@@ -81,7 +83,8 @@ def fold_job_submitted(rows: Rows, at: At, event: JobSubmitted) -> None:
     }
     row.update(spec_columns(spec))
     rows.jobs.insert(row)
-    eligible_ns = max(at.time_ns, spec.begin_ns) if event.hold is Hold.NONE else None
+    is_free = event.hold is Hold.NONE and spec.dependency is None
+    eligible_ns = max(at.time_ns, spec.begin_ns) if is_free else None
     rows.runs.insert(_open_run(job_id, 0, at, eligible_ns=eligible_ns))
 
 
@@ -138,6 +141,21 @@ def fold_job_spec_changed(rows: Rows, at: At, event: JobSpecChanged) -> None:
         eligible_ns = max(run["open_time_ns"], begin_ns)
         rows.runs.change(job_id, number, eligible_time_ns=eligible_ns)
     rows.jobs.change(job_id, **spec_columns(spec))
+
+
+@folds(JobDependencyJudged)
+def fold_job_dependency_judged(rows: Rows, at: At, event: JobDependencyJudged) -> None:
+    """A job that waits for no other any more may start from now on."""
+    job_id = event.job_id
+    if event.frees and _waits(run := newest_run(rows, job_id)):
+        eligible_ns = max(at.time_ns, rows.jobs[job_id,]["begin_ns"])
+        rows.runs.change(job_id, run["run"], eligible_time_ns=eligible_ns)
+
+
+@folds(ArrayThrottled)
+def fold_array_throttled(rows: Rows, at: At, event: ArrayThrottled) -> None:
+    """Note the limit with the tasks that are not split off: it steers no other any more."""
+    rows.jobs.change(event.array_id, array_throttle=event.throttle)
 
 
 @folds(JobRequeued)
