@@ -205,6 +205,12 @@ class Table(Generic[K, R]):
         return int.from_bytes(hashlib.sha256(data).digest(), "big")
 
     # -- indexes
+    def watch(self, index: Index) -> None:
+        """Let one more index follow, from the present rows on."""
+        index.fill(self.rows)
+        self._indexes = (*self._indexes, index)
+        self._changes = tuple((place, each.change) for place, each in enumerate(self._indexes))
+
     def indexes(self) -> tuple[Index, ...]:
         """Return this table's indexes, for the invariant that compares them with fresh ones."""
         return self._indexes

@@ -89,6 +89,11 @@ class Reason(StrEnum):
     PARTITION_NODE_LIMIT = "PartitionNodeLimit"
     PARTITION_TIME_LIMIT = "PartitionTimeLimit"
     NODE_DOWN = "NodeDown"
+    NODES_UNAVAILABLE = (
+        "Nodes required for job are DOWN, DRAINED or reserved for jobs "
+        "in higher priority partitions"
+    )
+    """Too few of the nodes that would do are in use."""
     # -- having ended
     NON_ZERO_EXIT_CODE = "NonZeroExitCode"
     RAISED_SIGNAL = "RaisedSignal"

@@ -1,0 +1,395 @@
+"""One cycle: which waiting jobs start now, and why the others wait.
+
+1. Groups of jobs are taken in the order of their first jobs, in each of their partitions.
+2. A job that fits starts; what it gets is taken off the nodes of the plan.
+3. When one does not fit, none behind it in its group does. The first such job of each partition
+   keeps the nodes that it will start on; later jobs may use those if they are over by then.
+4. The reasons that differ from those stated are stated: one for each partition and shape, and one
+   for each job where it differs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from itertools import islice
+from typing import NamedTuple
+
+from spur.projections.jobs import GroupKey, JobRow
+from spur.projections.partitions import PartitionRow
+from spur.projections.resources import can_hold
+from spur.projections.state import State
+from spur.scheduling.choose import choose, shares_of
+from spur.scheduling.filters import Sorting, lacking, refused_group, sort_nodes
+from spur.scheduling.need import Need, need_of
+from spur.scheduling.priority import QueueKey, factors_of
+from spur.scheduling.queue import Group, Queue, owners_of
+from spur.scheduling.reserve import UNLIMITED_NS, reserve
+from spur.scheduling.sites import Site, Sites
+from spur.values.ids import JobId, NodeName, PartitionName
+from spur.values.states import Reason
+from spur.wire.jobs import GroupReasonView
+from spur.wire.runs import JobReasonView, Placement
+
+__all__ = ["STARTS_MAX", "Plan", "limit_of", "plan", "policy_digest"]
+
+STARTS_MAX = 2_000
+"""Starts of one plan, so that a cycle is short and its request well below a request's limit."""
+
+GROUPS_MAX = 900
+"""Reasons of groups that one request may state."""
+
+JOBS_MAX = 1_000
+"""Source: LOG-CONTRACT 3.7."""
+
+POLICY = b"tier, priority, submission; the first waiting job of a partition keeps its nodes"
+
+_SECOND_NS = 1_000_000_000
+
+
+class Plan(NamedTuple):
+    """What a cycle proposes. Reasons are those that differ from the stated ones."""
+
+    placements: tuple[Placement, ...]
+    groups: tuple[GroupReasonView, ...]
+    jobs: tuple[JobReasonView, ...]
+    is_cut: bool
+    """Whether more jobs might start, if the plan were longer."""
+
+
+def policy_digest() -> bytes:
+    """Return what names the rules that plans are made by."""
+    return hashlib.sha256(POLICY).digest()
+
+
+def plan(state: State, now_ns: int, queue: Queue | None = None) -> Plan:
+    """Return what should happen at this moment.
+
+    `queue` is one that watches the state; without it the waiting jobs are looked for anew.
+    """
+    if not len(state.config):
+        return Plan((), (), (), is_cut=False)
+    if queue is None:
+        queue = Queue(state)
+    queue.refresh()
+    return _Cycle(state, now_ns, queue).run()
+
+
+def limit_of(time_limit_s: int | None, partition: PartitionRow) -> int:
+    """Return the seconds that a job may run in a partition; 0 is no limit."""
+    block = partition.block
+    if time_limit_s is None:
+        time_limit_s = (
+            block.default_time_s if block.default_time_s is not None else block.max_time_s
+        )
+    return time_limit_s or 0
+
+
+class _Stream:
+    """The jobs of one group on their way into one partition."""
+
+    __slots__ = (
+        "choice",
+        "closed_for",
+        "first",
+        "group",
+        "jobs",
+        "name",
+        "need",
+        "next",
+        "partition",
+        "sites",
+        "sorting",
+        "tier",
+    )
+
+    def __init__(
+        self, group: Group, choice: int, partition: PartitionRow, jobs: Sequence[QueueKey]
+    ) -> None:
+        self.group = group
+        self.choice = choice
+        """Which of the jobs' partitions it is."""
+        self.name = group.partitions[choice]
+        self.partition = partition
+        self.tier = partition.block.priority_tier
+        self.jobs = jobs
+        self.next = 0
+        """Place of the job that is tried next."""
+        self.need: Need | None = None
+        self.sorting = Sorting()
+        self.sites: list[Site] = []
+        """Nodes that could do, in the order in which they are tried."""
+        self.first = 0
+        """Nodes before this one have no room any more."""
+        self.closed_for: set[int] = set()
+        """Users whose jobs do not fit, though those of others may."""
+
+
+class _Cycle:
+    """The making of one plan."""
+
+    def __init__(self, state: State, now_ns: int, queue: Queue) -> None:
+        self._state = state
+        self._now_ns = now_ns
+        self._queue = queue
+        self._settings = state.config[1].settings
+        self._sites = Sites.of(state)
+        self._heap: list[tuple[int, QueueKey, int, int]] = []
+        self._streams: list[_Stream] = []
+        self._placements: list[Placement] = []
+        self._started: set[JobId] = set()
+        self._tasks_started: dict[JobId, int] = {}
+        """How many tasks of an array's row start, the first ones."""
+        self._ends: dict[JobId, int] = {}
+        """When the plan's own starts reach their limits; tasks have numbers below zero."""
+        self._running_tasks: dict[JobId, int] = {}
+        self._kept: dict[NodeName, int] = {}
+        """Nodes that a waiting job keeps, and from when on."""
+        self._heads: set[PartitionName] = set()
+        """Partitions whose first waiting job was met."""
+        self._owners = owners_of(state, queue.by_user)
+        self._group_reasons: dict[GroupKey, Reason] = {}
+        self._job_reasons: dict[JobId, Reason] = {}
+        self._first_blocked: dict[Group, JobId] = {}
+
+    def run(self) -> Plan:
+        """Go through the queue."""
+        self._open_streams()
+        while self._heap and len(self._placements) < STARTS_MAX:
+            _, _, _, place = heappop(self._heap)
+            stream = self._streams[place]
+            if self._serve(stream):
+                self._push(place)
+        is_cut = bool(self._heap)
+        groups, jobs = self._reasons(is_cut=is_cut)
+        return Plan(tuple(self._placements), groups, jobs, is_cut)
+
+    # -- the queue
+    def _open_streams(self) -> None:
+        queue, now_ns = self._queue, self._now_ns
+        begun = dict(queue.eligible(now_ns))
+        groups: dict[Group, Sequence[QueueKey]] = dict(queue.groups)
+        for group, keys in begun.items():
+            groups[group] = sorted([*groups.get(group, ()), *keys])
+        for job_id in queue.later:
+            job, run = self._state.jobs[job_id], self._state.runs[job_id]
+            reason = queue.later_reason(job_id, job, run, now_ns)
+            if reason is not Reason.NONE:
+                self._job_reasons[job_id] = reason
+        for group, jobs in groups.items():
+            for choice, name in enumerate(group.partitions):
+                partition = self._state.partitions.get(name)
+                if partition is None:
+                    self._note(group, Reason.PARTITION_INACTIVE)
+                else:
+                    self._streams.append(_Stream(group, choice, partition, jobs))
+        for place in range(len(self._streams)):
+            self._heap.append(self._entry(place))
+        heapify(self._heap)
+
+    def _entry(self, place: int) -> tuple[int, QueueKey, int, int]:
+        stream = self._streams[place]
+        return -stream.tier, stream.jobs[stream.next], stream.choice, place
+
+    def _push(self, place: int) -> None:
+        stream = self._streams[place]
+        if stream.next < len(stream.jobs):
+            heappush(self._heap, self._entry(place))
+
+    # -- one job
+    def _serve(self, stream: _Stream) -> bool:
+        """Deal with the stream's next job; return whether the stream goes on."""
+        job_id = stream.jobs[stream.next][2]
+        job = self._state.jobs[job_id]
+        if stream.need is None:
+            reason = self._prepare(stream)
+            if reason is not Reason.NONE:
+                self._note(stream.group, reason)
+                return False
+        if job_id in self._started or job.uid in stream.closed_for:
+            stream.next += 1
+            return True
+        begun = self._tasks_started.get(job_id, 0)
+        for task in (None,) if job.tasks is None else islice(job.tasks, begun, None):
+            if self._is_throttled(job):
+                self._job_reasons[job_id] = Reason.ARRAY_TASK_LIMIT
+                stream.next += 1
+                return True
+            if len(self._placements) == STARTS_MAX:
+                return True
+            if not self._start(stream, job_id, job, task):
+                return self._blocked(stream, job_id, job)
+        self._started.add(job_id)
+        stream.next += 1
+        return True
+
+    def _prepare(self, stream: _Stream) -> Reason:
+        """Work out what the stream's jobs need and where; return why none of them may start."""
+        need = need_of(stream.group.ask, stream.partition.block, self._settings)
+        stream.need = need
+        reason = refused_group(need, stream.partition, stream.group.time_limit_s)
+        if reason is Reason.NONE:
+            stream.sorting = sort_nodes(need, self._sites.members(stream.name))
+            stream.sites = stream.sorting.usable
+            if not stream.sites:
+                reason = lacking(need, stream.sorting)
+        return reason
+
+    def _is_throttled(self, job: JobRow) -> bool:
+        array = self._state.arrays.get(job.array_id) if job.array_id else None
+        return (
+            array is not None
+            and bool(array.throttle)
+            and self._tasks_running(job.array_id) >= array.throttle
+        )
+
+    def _tasks_running(self, array_id: JobId) -> int:
+        known = self._running_tasks.get(array_id)
+        return self._state.allocations.running_tasks(array_id) if known is None else known
+
+    # -- starting
+    def _start(self, stream: _Stream, job_id: JobId, job: JobRow, task: int | None) -> bool:
+        """Place a job, or one task; return whether there was room."""
+        need = stream.need
+        if need is None:
+            return False
+        end_ns = self._now_ns + self._limit_ns(stream)
+        candidates = self._candidates(stream, need, job.uid, end_ns)
+        chosen = choose(need, candidates)
+        if chosen is None:
+            return False
+        shares = shares_of(need, chosen)
+        for share in shares:
+            site = self._sites.by_name[share.node]
+            most = need.jobs_per_cpu_max
+            if not can_hold(site.use, share, site.kind.block, jobs_per_cpu_max=most):
+                return False
+        if need.is_single and not self._owners and not stream.partition.block.least_loaded:
+            # What was passed over has no room, and gets none before the next cycle.
+            stream.first = stream.sites.index(chosen[0][0], stream.first)
+        run = self._state.runs[job_id]
+        placed = job_id if task is None else JobId(-1 - len(self._placements))
+        self._sites.hold(placed, shares)
+        self._ends[placed] = end_ns
+        if task is not None:
+            self._tasks_started[job_id] = self._tasks_started.get(job_id, 0) + 1
+        if job.array_id:
+            self._running_tasks[job.array_id] = self._tasks_running(job.array_id) + 1
+        if need.is_by_user:
+            self._owners.update((share.node, job.uid) for share in shares)
+        self._placements.append(
+            Placement(
+                job_id,
+                run.number,
+                task,
+                stream.name,
+                shares,
+                factors_of(job, run),
+                stream.sorting.refused,
+                "the first nodes with room, by weight",
+            )
+        )
+        return True
+
+    def _limit_ns(self, stream: _Stream) -> int:
+        limit_s = limit_of(stream.group.time_limit_s, stream.partition)
+        return limit_s * _SECOND_NS or UNLIMITED_NS
+
+    def _candidates(self, stream: _Stream, need: Need, uid: int, end_ns: int) -> Sequence[Site]:
+        """Return the nodes that a job may use now, in the order in which they are tried."""
+        sites = stream.sites[stream.first :] if stream.first else stream.sites
+        kept, owners = self._kept, self._owners
+        if kept:
+            sites = [site for site in sites if kept.get(site.name, end_ns) >= end_ns]
+        if owners:
+            sites = [site for site in sites if owners.get(site.name, uid) == uid]
+        if need.is_by_user:
+            sites = [site for site in sites if self._is_alone(site, uid)]
+        if stream.partition.block.least_loaded:
+            sites = sorted(sites, key=lambda site: -site.cores_free)
+        return sites
+
+    def _is_alone(self, site: Site, uid: int) -> bool:
+        """Whether all jobs of a node are of one user."""
+        if site.name in self._owners:
+            return self._owners[site.name] == uid
+        jobs = self._state.jobs
+        return all(job_id in jobs and jobs[job_id].uid == uid for job_id in site.use.jobs)
+
+    # -- waiting
+    def _blocked(self, stream: _Stream, job_id: JobId, job: JobRow) -> bool:
+        """Note why a job that does not fit waits; return whether its stream goes on."""
+        need = stream.need
+        if need is None:
+            return False
+        reason = lacking(need, stream.sorting)
+        if reason is not Reason.NONE:
+            self._note(stream.group, reason)
+            return False
+        self._note(stream.group, Reason.PRIORITY)
+        if stream.name not in self._heads:
+            self._heads.add(stream.name)
+            self._job_reasons[job_id] = Reason.RESOURCES
+            self._first_blocked[stream.group] = job_id
+            self._keep(stream, need)
+        if not (self._owners or need.is_by_user):
+            return False
+        stream.closed_for.add(job.uid)
+        stream.next += 1
+        return True
+
+    def _keep(self, stream: _Stream, need: Need) -> None:
+        """Keep the nodes that the first waiting job of a partition will start on."""
+        reservation = reserve(
+            self._state, need, stream.sites, now_ns=self._now_ns, planned_ends=self._ends
+        )
+        for node in reservation.nodes:
+            known = self._kept.get(node)
+            if known is None or reservation.start_ns < known:
+                self._kept[node] = reservation.start_ns
+
+    def _note(self, group: Group, reason: Reason) -> None:
+        """Take this as the reason of a group's jobs; of several partitions the last one says."""
+        key = (group.partitions[0], self._state.shared.shape(group.ask))
+        self._group_reasons[key] = reason
+        former = self._first_blocked.pop(group, None)
+        if former is not None:
+            self._job_reasons.pop(former, None)
+
+    # -- reasons
+    def _reasons(
+        self, *, is_cut: bool
+    ) -> tuple[tuple[GroupReasonView, ...], tuple[JobReasonView, ...]]:
+        """Return the reasons that differ from those stated."""
+        state, queue = self._state, self._queue
+        groups = [
+            GroupReasonView(*key, reason)
+            for key, reason in sorted(self._group_reasons.items())
+            if key not in state.reasons or state.reasons[key].reason is not reason
+        ]
+        shape = state.shared.shape
+        waiting = {(group.partitions[0], shape(group.ask)) for group in queue.groups}
+        waiting.update(self._group_reasons)
+        groups += [
+            GroupReasonView(*key, Reason.NONE)
+            for key in state.reasons.sorted_keys()
+            if key not in waiting
+        ]
+        wanted = {
+            job_id: reason
+            for job_id, reason in self._job_reasons.items()
+            if job_id not in self._started
+        }
+        if not is_cut:
+            wanted |= {
+                job_id: Reason.NONE
+                for job_id in queue.stated
+                if job_id not in wanted and job_id not in self._started
+            }
+        jobs = [
+            JobReasonView(job_id, wanted[job_id])
+            for job_id in sorted(wanted)
+            if state.runs[job_id].reason is not wanted[job_id]
+        ]
+        return tuple(groups[:GROUPS_MAX]), tuple(jobs[:JOBS_MAX])
