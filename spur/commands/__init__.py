@@ -19,9 +19,10 @@ from spur.commands import (
     placement,
     runs,
     steps,
+    texts,
 )
 
 __all__ = ["SUBJECTS"]
 
-SUBJECTS = (agents, clock, cluster, history, jobs, nodes, partitions, placement, runs, steps)
+SUBJECTS = (agents, clock, cluster, history, jobs, nodes, partitions, placement, runs, steps, texts)
 """The files of this room that hold commands."""

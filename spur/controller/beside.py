@@ -12,6 +12,7 @@ from pathlib import Path
 
 from spur.commands.decide import Attendance
 from spur.consensus.replica import Replica
+from spur.controller.attachments import NOISE_SIZE
 from spur.controller.children import Children
 from spur.controller.dispatcher import Dispatcher
 from spur.controller.front import Front
@@ -36,7 +37,7 @@ class Beside:
         """Prepare; `wake` asks for a turn of the driver after something was handed in."""
         self.dispatcher = Dispatcher(
             state=lambda: self._front.state,
-            read_blobs=replica.reads.blobs,
+            read_blobs=self.read_blobs,
             mark_lost=lambda node, silence_ns: self._front.mark_lost(node, silence_ns),
         )
         self._replica = replica
@@ -113,7 +114,11 @@ class Beside:
         self, digests: Sequence[bytes], done: Callable[[Sequence[bytes | None]], None]
     ) -> None:
         """Read attachments in the ledger's thread."""
-        self._replica.reads.blobs(digests, done)
+
+        def read(blobs: Sequence[bytes | None]) -> None:
+            done([None if blob is None else blob[NOISE_SIZE:] for blob in blobs])
+
+        self._replica.reads.blobs(digests, read)
         self._wake()
 
     def ask_history(self, request: Request, at_least: int, done: HistoryDone) -> None:

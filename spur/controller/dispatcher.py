@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from spur.commands.decide import Attendance
-from spur.controller.attachments import NOISE_SIZE
 from spur.controller.orders import ORDERS, blobs_of_effect, order_of
 from spur.controller.services import OrdersDone
 from spur.projections.cluster import settings_of
@@ -267,7 +266,7 @@ class Dispatcher:
         gone: set[int] = set()
         held: set[JobId] = set()
         for item, named in zip(items, contents, strict=True):
-            whole = {name: blob[NOISE_SIZE:] for name, blob in named.items() if blob is not None}
+            whole = {name: blob for name, blob in named.items() if blob is not None}
             if len(whole) < len(named) or _is_behind(item, held):
                 item.not_before_ns = self._now_ns + RETRY_NS
                 held.add(_job_of(item))
