@@ -1,0 +1,66 @@
+"""Commands as other users, although the interpreter lies where only its owner may look.
+
+A checkout in somebody's home with mode 0700, or an interpreter there, can't be read by the users
+whose commands are replayed. In a mount namespace of our own such a home is an empty directory
+that everybody may enter, with just what is needed mounted back into it. Nothing of the machine
+changes, and it ends with the process.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+__all__ = ["enter", "is_needed"]
+
+INSIDE = "SPUR_CONFORMANCE_INSIDE"
+
+
+def _needed() -> list[Path]:
+    """Return what commands read of us."""
+    import msgspec
+
+    import spur
+    import spur_cli
+
+    packages = (spur, spur_cli, msgspec)
+    places = [Path(package.__file__ or "/").resolve().parent.parent for package in packages]
+    return [Path(sys.base_prefix), Path(sys.prefix), Path(sys.executable).parent, *places]
+
+
+def _closed(places: Iterable[Path]) -> list[Path]:
+    """Return the highest directories on the way there that others may not enter."""
+    found: set[Path] = set()
+    for place in places:
+        for directory in (*reversed(place.parents), place):
+            if not directory.stat().st_mode & stat.S_IXOTH:
+                found.add(directory)
+                break
+    return sorted(found)
+
+
+def is_needed() -> bool:
+    """Whether other users can't run our commands as it is, and we may do something about it."""
+    return os.geteuid() == 0 and INSIDE not in os.environ and bool(_closed(_needed()))
+
+
+def enter(arguments: Sequence[str], scratch: Path) -> int:
+    """Run this program again where all may read it; return its exit status."""
+    script = ["set -e"]
+    needed = _needed()
+    for number, closed in enumerate(_closed(needed)):
+        hidden = scratch / f"hidden{number}"
+        script += [f"mkdir -p {hidden}", f"mount --bind {closed} {hidden}"]
+        script.append(f"mount -t tmpfs -o mode=755 tmpfs {closed}")
+        for place in dict.fromkeys(place for place in needed if place.is_relative_to(closed)):
+            source = hidden / place.relative_to(closed)
+            script += [f"mkdir -p {place}", f"mount --bind {source} {place}"]
+    script.append('exec "$@"')
+    environment = {**os.environ, INSIDE: "1"}
+    command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", "\n".join(script)]
+    again = [sys.executable, "-m", "spur.testing.conformance.main", *arguments]
+    return subprocess.run([*command, "sh", *again], env=environment, check=False).returncode

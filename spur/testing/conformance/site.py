@@ -1,0 +1,258 @@
+"""The cluster that cases run on: its configuration, its users, and commands run as they are.
+
+`spur up` brings it up from the recording's own slurm.conf, with what a scene overrides.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from spur.testing.conformance.cases import Scene
+from spur.values.errors import OperatorFault
+
+__all__ = ["Ran", "Site", "make_users", "overridden"]
+
+USERS = {"u1": 2001, "u2": 2002, "u3": 2003, "u4": 2004}
+
+LOGIN_HOST = "login"
+"""Name of the host where commands run."""
+
+SILENT_NODES = frozenset({"x1"})
+"""Nodes of the recording whose daemon never ran."""
+
+COMMAND_S = 60.0
+"""How long one command may take. Source: the longest wait of the recordings is 40 s."""
+
+READY_S = 20.0
+"""How long nodes may take until they are there."""
+
+_SPUR = 'import sys; from spur_cli.main import main; sys.exit(main(["spur", *sys.argv[1:]]))'
+
+_CLONE_NEWUTS = 0x04000000
+
+
+class Ran(NamedTuple):
+    """What a command did."""
+
+    stdout: str
+    stderr: str
+    exit_code: int | None
+    """None when it did not end by itself."""
+
+
+def make_users() -> None:
+    """Make the users of the recordings where they are missing. Takes root."""
+    for name, number in USERS.items():
+        try:
+            pwd.getpwnam(name)
+        except KeyError:
+            for command in (
+                ["groupadd", "-g", str(number), name],
+                ["useradd", "-m", "-u", str(number), "-g", str(number), "-s", "/bin/bash", name],
+            ):
+                subprocess.run(command, check=True)
+
+
+def overridden(text: str, overrides: Mapping[str, str]) -> str:
+    """Return slurm.conf with other values for some keys; an empty value takes the line away."""
+    left = {key.lower(): (key, value) for key, value in overrides.items()}
+    lines: list[str] = []
+    for line in text.splitlines():
+        found = left.pop(line.partition("=")[0].strip().lower(), None)
+        if found is None:
+            lines.append(line)
+        elif found[1]:
+            lines.append(f"{found[0]}={found[1]}")
+    lines += [f"{key}={value}" for key, value in left.values() if value]
+    return "".join(f"{line}\n" for line in lines)
+
+
+class Site:
+    """One cluster in a directory of its own."""
+
+    def __init__(self, directory: Path, cluster: Path) -> None:
+        self.directory = directory
+        self._cluster = cluster
+        self._up_directory = directory / "up"
+        self._bin = self._up_directory / "bin"
+        self._work = directory / "work"
+        self._conf = self._up_directory / "conf" / "slurm.conf"
+
+    # -- life
+    def start(self, scene: Scene) -> None:
+        """Bring the cluster up, as the scene wants it. Raises: OperatorFault when it can't be."""
+        self._work.mkdir(parents=True, exist_ok=True)
+        (self.directory / "dev").mkdir(exist_ok=True)
+        for place in (self.directory, self._work):
+            place.chmod(0o755)
+        source = self.directory / "site"
+        source.mkdir(exist_ok=True)
+        for path in self._cluster.iterdir():
+            if path.suffix != ".conf":
+                continue
+            text = path.read_text(encoding="utf-8").replace("@DIR@", str(self.directory))
+            if path.name == "slurm.conf":
+                first = {"FirstJobId": str(scene.first_job_id)}
+                text = overridden(text, {**first, **scene.config_overrides})
+            if path.name == "gres.conf":
+                self._make_devices(text)
+            (source / path.name).write_text(text, encoding="utf-8")
+        self._spur("up", "--conf", str(source / "slurm.conf"))
+        self._silence()
+        self._await_nodes()
+
+    def stop(self) -> None:
+        """End the cluster and remove its directory."""
+        try:
+            self._spur("down")
+        finally:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _make_devices(self, gres: str) -> None:
+        for folder, stem, first, last in re.findall(r"File=(\S+)/(\w+)\[(\d+)-(\d+)\]", gres):
+            for number in range(int(first), int(last) + 1):
+                Path(folder, f"{stem}{number}").touch()
+
+    def _spur(self, *words: str) -> str:
+        command = [sys.executable, "-c", _SPUR, *words, "--dir", str(self._up_directory)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        if done.returncode and words[0] != "status":
+            raise OperatorFault(f"spur {' '.join(words)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def _await_nodes(self) -> None:
+        """Wait until the nodes that have an agent are there.
+
+        A node that does not come in time is told of by the cases that need it.
+        """
+        expected = [row["name"] for row in self._agents() if row["name"] not in SILENT_NODES]
+        until = time.monotonic() + READY_S
+        while expected and time.monotonic() < until:
+            shown = self.run("sinfo -h -N -o '%N %T'", user="root", environment={}).stdout
+            states = dict(line.split()[:2] for line in shown.splitlines())
+            if all(states.get(name, "").startswith("idle") for name in expected):
+                return
+            time.sleep(0.2)
+
+    def _agents(self) -> list[dict[str, str]]:
+        """Return the agents of nodes, as `spur status` tells of them."""
+        rows = [json.loads(line) for line in self._spur("status", "--json").splitlines()]
+        return [row for row in rows if row.get("role") == "agent"]
+
+    def _silence(self) -> None:
+        for name in sorted(SILENT_NODES):
+            self.node(name, "down")
+
+    def node(self, name: str, action: str) -> None:
+        """Start or stop the agent of a node."""
+        if action == "up":
+            self._spur("up")
+            self._silence()
+            return
+        for row in self._agents():
+            if row["name"] == name and row.get("pid"):
+                os.kill(int(row["pid"]), signal.SIGKILL)
+
+    # -- commands
+    @property
+    def commands(self) -> frozenset[str]:
+        """Which of Slurm's commands there are."""
+        return frozenset(path.name for path in self._bin.iterdir())
+
+    def home(self, user: str) -> Path:
+        """Return the working directory of a user's commands."""
+        found = self._account(user)
+        if user in USERS and found is not None:
+            return Path(found.pw_dir)
+        return self._work
+
+    def write(self, name: str, content: str, user: str, mode: str) -> None:
+        """Write a file of a user."""
+        path = self.home(user) / name
+        path.write_text(content.replace("@DIR@", str(self.directory)), encoding="utf-8")
+        path.chmod(int(mode, 8))
+        account = self._account(user)
+        if account is not None:
+            os.chown(path, account.pw_uid, account.pw_gid)
+
+    def run(
+        self,
+        command: str,
+        *,
+        user: str,
+        environment: Mapping[str, str],
+        stdin: str = "",
+        timeout_s: float = COMMAND_S,
+    ) -> Ran:
+        """Run a command in a shell, as a user with these variables and the usual few."""
+        home = str(self.home(user))
+        variables = {
+            "PATH": f"{self._bin}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+            "LANG": "C.UTF-8",
+            "TERM": "xterm",
+            "TZ": "UTC",
+            "HOME": home,
+            "USER": user,
+            "LOGNAME": user,
+            "SHELL": "/bin/bash",
+            "SLURM_CONF": str(self._conf),
+            **environment,
+        }
+        account = self._account(user)
+        shown = command.replace("@DIR@", str(self.directory))
+        with subprocess.Popen(
+            ["bash", "-c", shown],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=home,
+            env=variables,
+            start_new_session=True,
+            preexec_fn=None if os.geteuid() else _on_login_host,
+            user=account.pw_uid if account else None,
+            group=account.pw_gid if account else None,
+            extra_groups=os.getgrouplist(user, account.pw_gid) if account else None,
+        ) as process:
+            try:
+                out, err = process.communicate(stdin.encode(), timeout=timeout_s)
+                code: int | None = process.returncode
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                out, err = process.communicate()
+                code = None
+        if code is not None and code < 0:
+            code = 128 - code
+        return Ran(self._text(out), self._text(err), code)
+
+    def _text(self, output: bytes) -> str:
+        return output.decode("utf-8", "backslashreplace").replace(str(self.directory), "@DIR@")
+
+    def _account(self, user: str) -> pwd.struct_passwd | None:
+        """Return whom commands run as; None for ourselves, which is all that others can do."""
+        if os.geteuid():
+            return None
+        try:
+            return pwd.getpwnam(user)
+        except KeyError:
+            return None
+
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def _on_login_host() -> None:
+    """Be on a host of that name; runs in the child before it becomes the user."""
+    if _LIBC.unshare(_CLONE_NEWUTS) == 0:
+        _LIBC.sethostname(LOGIN_HOST.encode(), len(LOGIN_HOST))
