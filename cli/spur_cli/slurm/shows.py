@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import sys
 
+from spur.slurm.hostwords import BadHostlist, expand_words, fold_words
 from spur.slurm.jobids import parse_job_name
 from spur.slurm.layers import Layer
 from spur.slurm.showjob import show_job
 from spur.slurm.shownode import show_node, show_partition
 from spur.slurm.timespec import format_moment
-from spur.slurm.wording import SlurmError, sentence_of
+from spur.slurm.wording import SlurmError, error_line, sentence_of
 from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
-from spur.values.hostlist import format_hostlist, parse_hostlist
 from spur.values.ids import NodeName
 from spur.wire.cluster import ClusterInfo, ReplicaInfo, ShowCluster, ShowReplica
 from spur.wire.jobs import JobFilter
@@ -189,41 +189,46 @@ def ping(session: Session) -> int:
 
 
 def _host_list(session: Session, names: list[str]) -> str:
-    text = names[0] if names else session.environment.get("SLURM_JOB_NODELIST", "")
+    text = names[0] if names else session.environment.get("SLURM_NODELIST", "")
     if not text:
-        raise SlurmError("scontrol: error: host list is empty")
+        raise SlurmError("scontrol: error: host list is empty", status=0)
     return text
+
+
+def _expanded(text: str, *, status: int) -> list[str]:
+    try:
+        return expand_words(text)
+    except BadHostlist as error:
+        lines = [error_line("scontrol", line) for line in error.lines]
+        raise SlurmError(*lines, f"Invalid hostlist: {text}", status=status) from error
 
 
 def show_hostnames(session: Session, line: Layer, names: list[str]) -> int:
     """Write the names that a list stands for, one a line."""
-    text = _host_list(session, names)
-    try:
-        found = parse_hostlist(text)
-    except ValueError:
-        sys.stderr.write(f"Invalid hostlist: {text}\n")
-        return 0
+    found = _expanded(_host_list(session, names), status=0)
     sys.stdout.write("".join(f"{name}\n" for name in found))
     return 0
 
 
 def show_hostlist(session: Session, line: Layer, names: list[str]) -> int:
-    """Write the shortest list for names; a path is read, one name a line."""
-    return show_hostlist_sorted(session, line, names)
+    """Write a short list for names, in their order; a path is read, one name a line."""
+    return _show_hostlist(names, sorts=False)
 
 
 def show_hostlist_sorted(session: Session, line: Layer, names: list[str]) -> int:
-    """Write the shortest list for names, in order; a path is read, one name a line."""
-    text = _host_list(session, names)
+    """Write a short list for names, sorted; a path is read, one name a line."""
+    return _show_hostlist(names, sorts=True)
+
+
+def _show_hostlist(names: list[str], *, sorts: bool) -> int:
+    if not names:
+        raise SlurmError("invalid encode argument")
+    text = names[0]
     if text.startswith("/"):
         try:
             with open(text, encoding="utf-8") as file:
-                text = ",".join(word for row in file for word in row.split())
+                text = file.read()
         except (OSError, UnicodeDecodeError) as error:
             raise SlurmError(f"scontrol: error: Unable to open {text}: {error}") from error
-    try:
-        found = parse_hostlist(text)
-    except ValueError as error:
-        raise SlurmError(f"Invalid hostlist: {text}") from error
-    sys.stdout.write(format_hostlist(found) + "\n")
+    sys.stdout.write(fold_words(_expanded(text, status=1), sorts=sorts) + "\n")
     return 0
