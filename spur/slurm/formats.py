@@ -39,6 +39,8 @@ class Column(NamedTuple, Generic[T]):
     source: str
     cuts: bool = True
     """Whether a value that is wider than its size is cut; lengths of time are not."""
+    is_text: bool = False
+    """Whether it shows what only some may read, and what is therefore asked for apart."""
 
 
 class Cell(NamedTuple, Generic[T]):

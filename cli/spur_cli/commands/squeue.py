@@ -58,7 +58,10 @@ def _squeue(session: Session, arguments: list[str]) -> int:
         sys.stdout.write(layout.header() + "\n")
         sys.stdout.flush()
     keys = _sort_keys(values)
-    shown = [] if wanted is None else _lines(session, values, wanted, names)
+    with_texts = any(cell.column is not None and cell.column.is_text for cell in layout.cells)
+    shown: list[JobLine] = []
+    if wanted is not None:
+        shown = _lines(session, values, wanted, names, with_texts=with_texts)
     sys.stdout.write("".join(layout.line(row) + "\n" for row in sorted_lines(shown, keys)))
     return 0
 
@@ -158,7 +161,12 @@ def _check_nodes(session: Session, nodes: str) -> None:
 
 
 def _lines(
-    session: Session, values: Values, wanted: JobFilter, names: list[JobName]
+    session: Session,
+    values: Values,
+    wanted: JobFilter,
+    names: list[JobName],
+    *,
+    with_texts: bool,
 ) -> list[JobLine]:
     queue = fetch_queue(session, wanted)
     if isinstance(queue, Rejection):
@@ -166,7 +174,7 @@ def _lines(
     if len(names) == 1 and not queue.jobs and wanted == JobFilter(job_ids=wanted.job_ids):
         raise SlurmError("slurm_load_jobs error: Invalid job id specified")
     _keep_asked(queue, values, names)
-    lines = lines_of(session, queue)
+    lines = lines_of(session, queue, with_texts=with_texts)
     if values.get("noconvert"):
         lines = [line._replace(converts=False) for line in lines]
     if values.get("array"):

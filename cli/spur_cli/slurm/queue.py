@@ -9,6 +9,7 @@ from spur.slurm.columns.jobline import TASKS_LETTERS, JobLine
 from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
 from spur.values.ids import JobId, PartitionName
+from spur.values.jobspec import JobText, decode_text
 from spur.values.states import JobState, Reason
 from spur.wire.jobs import JobFilter, JobPage, JobView, QueryJobs, decode_job_view
 from spur.wire.partitions import ListPartitions, PartitionInfo, PartitionList
@@ -18,6 +19,11 @@ from spur_cli.slurm.session import Session
 __all__ = ["Queue", "fetch_queue", "lines_of", "split_tasks"]
 
 PAGE_ROWS = 1000
+
+_GONE = b"(erased)"
+
+ERASED = JobText(_GONE, (_GONE,), _GONE, _GONE, _GONE, _GONE)
+"""What is shown of a job whose text was erased."""
 
 
 class Queue:
@@ -69,8 +75,30 @@ def fetch_queue(session: Session, wanted: JobFilter) -> Queue | Rejection:
     return queue
 
 
-def lines_of(session: Session, queue: Queue, cluster: str = "") -> list[JobLine]:
-    """Return one line for each row of the queue."""
+def fetch_texts(session: Session, queue: Queue) -> dict[JobId, JobText]:
+    """Return the texts of those jobs whose paths and comments the caller may read."""
+    from spur.wire.texts import JobTexts, ReadTexts
+
+    found: dict[JobId, JobText] = {}
+    left = [job.job_id for job in queue.jobs]
+    while left:
+        answer = session.ask(ReadTexts(tuple(left[:PAGE_ROWS])), JobTexts)
+        if isinstance(answer, Rejection) or not answer.seen:
+            break
+        for view in answer.texts:
+            if view.is_erased:
+                found[view.job_id] = ERASED
+            elif view.content:
+                found[view.job_id] = decode_text(view.content)
+        left = left[answer.seen :]
+    return found
+
+
+def lines_of(
+    session: Session, queue: Queue, cluster: str = "", *, with_texts: bool = False
+) -> list[JobLine]:
+    """Return one line for each row of the queue; paths and comments are asked for apart."""
+    texts = fetch_texts(session, queue) if with_texts else {}
     now_ns = time.time_ns()
     calendar = LocalCalendar()
     letters = session.environment.get("SLURM_BITSTR_LEN", "")
@@ -85,7 +113,7 @@ def lines_of(session: Session, queue: Queue, cluster: str = "") -> list[JobLine]
             calendar=calendar,
             user=user_name,
             group=group_name,
-            text=None,
+            text=texts.get(job.job_id),
             cluster=cluster,
             tasks_letters=tasks_letters,
         )

@@ -56,7 +56,7 @@ def show_jobs(session: Session, line: Layer, names: list[str]) -> int:
     queue = fetch_queue(session, wanted)
     if isinstance(queue, Rejection):
         raise SlurmError(f"slurm_load_jobs error: {sentence_of(queue)}", *_hint(queue))
-    lines = lines_of(session, queue)
+    lines = lines_of(session, queue, with_texts=True)
     if tasks is not None:
         lines = [
             row._replace(tasks=row.tasks.common(tasks))

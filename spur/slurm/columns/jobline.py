@@ -8,6 +8,7 @@ Source: transcripts of Slurm 22.05.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -475,14 +476,42 @@ def working_directory(line: JobLine) -> str:
 
 def stdin_path(line: JobLine) -> str:
     """Return where its input comes from."""
-    return (_shown(line.text.stdin_path) if line.text else NULL) or "/dev/null"
+    return _path(line, line.text.stdin_path if line.text else b"") or "/dev/null"
 
 
 def stdout_path(line: JobLine) -> str:
-    """Return the pattern of the file for its output."""
-    return (_shown(line.text.stdout_path) if line.text else "") or NULL
+    """Return the file for its output, with what of a pattern is known before it starts."""
+    if line.text is None:
+        return NULL
+    return _path(line, line.text.stdout_path or _default_output(line))
 
 
 def stderr_path(line: JobLine) -> str:
-    """Return the pattern of the file for its errors."""
-    return (_shown(line.text.stderr_path) if line.text else "") or NULL
+    """Return the file for its errors; by default they go where its output goes."""
+    if line.text is None:
+        return NULL
+    return _path(line, line.text.stderr_path or line.text.stdout_path or _default_output(line))
+
+
+_TASK_UNKNOWN = "4294967294"
+"""How Slurm spells the task of an array that was not split yet."""
+
+
+def _default_output(line: JobLine) -> bytes:
+    return b"slurm-%A_%a.out" if line.tasks is not None else b"slurm-%j.out"
+
+
+def _path(line: JobLine, pattern: bytes) -> str:
+    """Return an absolute path; a pattern with a width, or for a node, stays as it is."""
+    if not pattern or line.text is None:
+        return ""
+    if not pattern.startswith(b"/"):
+        pattern = line.text.working_directory.rstrip(b"/") + b"/" + pattern
+    known = {
+        "j": raw_job_id(line),
+        "A": array_job_id(line),
+        "a": _TASK_UNKNOWN if is_several(line) else array_task_id(line),
+        "x": line.job.spec.name,
+        "u": user_name(line),
+    }
+    return re.sub("%([jAaxu])", lambda found: known[found.group(1)], _shown(pattern))

@@ -38,12 +38,13 @@ def _row(
     json: str = "",
     *,
     cuts: bool = True,
+    is_text: bool = False,
 ) -> Column[JobLine]:
     def constant(line: JobLine) -> str:
         return str(value)
 
     shown = value if callable(value) else constant
-    return Column(name, letter, header, shown, json, _MANUAL, cuts)
+    return Column(name, letter, header, shown, json, _MANUAL, cuts, is_text)
 
 
 def _spec(name: str) -> Callable[[JobLine], str]:
@@ -79,7 +80,7 @@ JOB_COLUMNS: tuple[Column[JobLine], ...] = (
     _row("Cores", "I", "CORES_PER_SOCKET", "*", "cores_per_socket"),
     _row("Name", "j", "NAME", lambda line: line.job.spec.name, "name"),
     _row("Threads", "J", "THREADS_PER_CORE", "*", "threads_per_core"),
-    _row("Comment", "k", "COMMENT", at.comment, "comment"),
+    _row("Comment", "k", "COMMENT", at.comment, "comment", is_text=True),
     _row("ArrayTaskID", "K", "ARRAY_TASK_ID", at.array_task_id, "array_task_id"),
     _row("TimeLimit", "l", "TIME_LIMIT", at.time_limit, "time_limit", cuts=False),
     _row("TimeLeft", "L", "TIME_LEFT", at.time_left, "time_left", cuts=False),
@@ -93,7 +94,7 @@ JOB_COLUMNS: tuple[Column[JobLine], ...] = (
         "required_nodes",
     ),
     _row("NodeList", "N", "NODELIST", at.node_list, "nodes"),
-    _row("Command", "o", "COMMAND", at.command, "command"),
+    _row("Command", "o", "COMMAND", at.command, "command", is_text=True),
     _row("Contiguous", "O", "CONTIGUOUS", "0", "contiguous"),
     _row("Priority", "p", "PRIORITY", at.priority_fraction, "priority_fraction"),
     _row("Partition", "P", "PARTITION", at.partition, "partition"),
@@ -122,7 +123,9 @@ JOB_COLUMNS: tuple[Column[JobLine], ...] = (
     _row("Nice", "y", "NICE", lambda line: str(line.job.spec.nice), "nice"),
     _row("SchedNodes", "Y", "SCHEDNODES", NULL, "scheduled_nodes"),
     _row("SCT", "z", "S:C:T", "*:*:*", ""),
-    _row("WorkDir", "Z", "WORK_DIR", at.working_directory, "current_working_directory"),
+    _row(
+        "WorkDir", "Z", "WORK_DIR", at.working_directory, "current_working_directory", is_text=True
+    ),
     # -- by name alone
     _row("AccrueTime", "", "ACCRUE_TIME", at.eligible_time, "accrue_time"),
     _row("admin_comment", "", "ADMIN_COMMENT", NULL, "admin_comment"),
@@ -179,9 +182,9 @@ JOB_COLUMNS: tuple[Column[JobLine], ...] = (
     _row("SiblingsViable", "", "VIABLE_SIBLINGS", "NA", ""),
     _row("SiblingsViableRaw", "", "VIALBLE_SIBLINGS_RAW", "NA", ""),
     _row("SPerBoard", "", "SOCKETS_PER_BOARD", "0", "sockets_per_board"),
-    _row("STDERR", "", "STDERR", at.stderr_path, "standard_error"),
-    _row("STDIN", "", "STDIN", at.stdin_path, "standard_input"),
-    _row("STDOUT", "", "STDOUT", at.stdout_path, "standard_output"),
+    _row("STDERR", "", "STDERR", at.stderr_path, "standard_error", is_text=True),
+    _row("STDIN", "", "STDIN", at.stdin_path, "standard_input", is_text=True),
+    _row("STDOUT", "", "STDOUT", at.stdout_path, "standard_output", is_text=True),
     _row("system_comment", "", "SYSTEM_COMMENT", NULL, "system_comment"),
     _row("tres-bind", "", "TRES_BIND", "N/A", "tres_bind"),
     _row("tres-freq", "", "TRES_FREQ", "N/A", "tres_freq"),
