@@ -130,6 +130,12 @@ COMMANDS: tuple[Command, ...] = (
         executes=_UP_TOOL,
     ),
     Command(
+        words=("srun",),
+        module="srun",
+        summary="run a command as parallel tasks, alone or as a step of a job",
+        alias="srun",
+    ),
+    Command(
         words=("version",),
         module="version",
         summary="say which version this is",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from spur.projections.cluster import settings_of
 from spur.projections.steprows import OpenStep, StepsRow
 from spur.values.ids import JobId
 from spur.values.states import Phase
@@ -34,4 +35,5 @@ def step_view(state: State, job_id: JobId, row: StepsRow, step: OpenStep) -> Ste
         tuple("" if node is None else node.address for node in nodes),
         step.start_ns,
         step.limit_ns,
+        settings_of(state).kill_wait_s,
     )

@@ -10,52 +10,13 @@ Source: the OPTIONS and ENVIRONMENT VARIABLES of each command's manual page.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from enum import IntEnum, StrEnum
 from functools import partial
-from typing import NamedTuple
 
 from spur.slurm import optionvalues as at
+from spur.slurm.optionrows import Effect, Option, Takes
+from spur.slurm.srunoptions import srun_rows
 
 __all__ = ["OPTIONS", "Effect", "Option", "Takes"]
-
-
-class Takes(IntEnum):
-    """Whether an option has a value."""
-
-    NOTHING = 0
-    VALUE = 1
-    MAYBE = 2
-    """Only glued: --nice=5, -k."""
-    MAYBE_NEXT = 3
-    """Glued, or the next word when that is no option: squeue -j 5."""
-
-
-class Effect(StrEnum):
-    """What becomes of an option."""
-
-    HONOURED = "honoured"
-    ACCEPTED = "accepted, not honoured"
-    REFUSED = "refused"
-
-
-class Option(NamedTuple):
-    """One option of one command."""
-
-    command: str
-    long: str
-    short: str
-    """One letter; empty for none."""
-    takes: Takes
-    field: str
-    """What it sets."""
-    parse: Callable[[str, str], object] | None = None
-    """Reads the value, given the option's long name too. Raises: BadOption. None keeps the text."""
-    environment: tuple[str, ...] = ()
-    """Variables that give it when the command line does not; the last that is set counts."""
-    effect: Effect = Effect.HONOURED
-    aliases: tuple[str, ...] = ()
-    """Other long names."""
 
 
 NOTHING, VALUE, MAYBE, MAYBE_NEXT = Takes
@@ -367,5 +328,6 @@ OPTIONS: dict[str, tuple[Option, ...]] = {
     "scontrol": _SCONTROL,
     "sinfo": _SINFO,
     "squeue": _SQUEUE,
+    "srun": srun_rows(_SBATCH),
 }
 """By command, each in the order of its manual page."""

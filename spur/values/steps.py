@@ -11,6 +11,8 @@ __all__ = [
     "STEP_ID_MAX",
     "Dealing",
     "StepState",
+    "spell_counts",
+    "spell_tasks",
     "step_name",
     "tasks_on",
 ]
@@ -75,3 +77,31 @@ def tasks_on(
             left[place] = still - taken
             number += taken
     return tuple(found)
+
+
+def spell_counts(counts: tuple[int, ...]) -> str:
+    """Return a number for each node as Slurm spells them: 3,2(x2)."""
+    parts: list[str] = []
+    place = 0
+    while place < len(counts):
+        end = place
+        while end < len(counts) and counts[end] == counts[place]:
+            end += 1
+        times = end - place
+        parts.append(str(counts[place]) if times == 1 else f"{counts[place]}(x{times})")
+        place = end
+    return ",".join(parts)
+
+
+def spell_tasks(tasks: tuple[int, ...]) -> str:
+    """Return ascending numbers of tasks as Slurm's sentences spell them: 0-1,3."""
+    parts: list[str] = []
+    place = 0
+    while place < len(tasks):
+        end = place
+        while end + 1 < len(tasks) and tasks[end + 1] == tasks[end] + 1:
+            end += 1
+        first, last = tasks[place], tasks[end]
+        parts.append(str(first) if first == last else f"{first}-{last}")
+        place = end + 1
+    return ",".join(parts)

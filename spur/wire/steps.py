@@ -171,6 +171,8 @@ class StepView(Part, frozen=True):
     start_ns: int
     limit_ns: int
     """When its own time limit is reached; 0 is never."""
+    kill_wait_s: int
+    """Between SIGTERM and SIGKILL, should it be ended."""
 
 
 @answer

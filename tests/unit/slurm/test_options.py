@@ -24,7 +24,7 @@ def test_row_is_whole(row: Option) -> None:
     """Someone adds a row and leaves half of it out."""
     assert row.field.isidentifier()
     assert len(row.short) <= 1
-    own = (f"{row.command.upper()}_", "SLURM_", "SCONTROL_")
+    own = (f"{row.command.upper()}_", "SLURM_", "SLURMD_", "SCONTROL_")
     assert all(name.startswith(own) for name in row.environment)
     if row.takes is Takes.NOTHING:
         assert row.parse is None or row.field in ("requeue", "sharing")
@@ -35,4 +35,4 @@ def test_honoured_options_have_a_field_of_their_own() -> None:
     for command, options in OPTIONS.items():
         fields = [row.field for row in options if row.effect is Effect.HONOURED]
         twice = {field for field in fields if fields.count(field) > 1}
-        assert twice == ({"requeue", "sharing"} if command == "sbatch" else set())
+        assert twice == {"sbatch": {"requeue", "sharing"}, "srun": {"sharing"}}.get(command, set())

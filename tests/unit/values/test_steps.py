@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spur.values.steps import BATCH_STEP, EXTERN_STEP, Dealing, step_name, tasks_on
+from spur.values.steps import (
+    BATCH_STEP,
+    EXTERN_STEP,
+    Dealing,
+    spell_counts,
+    spell_tasks,
+    step_name,
+    tasks_on,
+)
 
 
 @pytest.mark.parametrize(
@@ -43,3 +51,21 @@ def test_tasks_on_deals_each_task_once(
 def test_step_name_is_slurms() -> None:
     """Steps of srun are numbers; the batch script's and the extern step have names."""
     assert [step_name(7), step_name(BATCH_STEP), step_name(EXTERN_STEP)] == ["7", "batch", "extern"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "spelled"),
+    [((1,), "1"), ((2, 2, 1), "2(x2),1"), ((3, 2, 2, 3), "3,2(x2),3"), ((), "")],
+)
+def test_spell_counts_counts_repetitions(counts: tuple[int, ...], spelled: str) -> None:
+    """Scripts take SLURM_TASKS_PER_NODE apart."""
+    assert spell_counts(counts) == spelled
+
+
+@pytest.mark.parametrize(
+    ("tasks", "spelled"),
+    [((0,), "0"), ((0, 1), "0-1"), ((0, 2, 3, 4, 7), "0,2-4,7"), ((), "")],
+)
+def test_spell_tasks_joins_runs(tasks: tuple[int, ...], spelled: str) -> None:
+    """Srun says which of a hundred tasks failed, in one short line."""
+    assert spell_tasks(tasks) == spelled

@@ -1,0 +1,221 @@
+"""`srun`: run a command as parallel tasks, in an allocation of its own or as a step of a job."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import Any, NamedTuple
+
+from spur.slurm.layers import Layer
+from spur.slurm.stepasks import options_inside, step_wish
+from spur.slurm.submission import merge, submission_of
+from spur.slurm.wording import SlurmError, error_line, sentence_of
+from spur.values.errors import Rejection
+from spur.values.ids import JobId
+from spur.values.states import JobState
+from spur.wire.jobs import JobView
+from spur.wire.steps import QuerySteps, StartStep, StepAccepted, StepAsk, StepPage, StepView
+from spur.wire.streams import KEY_SIZE, key_digest
+from spur_cli.registry import Command
+from spur_cli.slurm.allocation import Allocation, look_up, obtain, release
+from spur_cli.slurm.people import LocalCalendar
+from spur_cli.slurm.session import Session, guarded
+from spur_cli.slurm.signals import Signals
+
+__all__ = ["run"]
+
+SYNTAX_STATUS = 255
+
+QUIET_BUSY_S = 0.5
+"""How long srun waits for busy resources before it says so: a former step may be about to end."""
+
+FIRST_RETRY_S = 0.02
+LONGEST_RETRY_S = 2.0
+
+
+class _Started(NamedTuple):
+    """A step that was started, and the key of its streams."""
+
+    step: StepView
+    key: bytes
+
+
+def run(arguments: list[str], command: Command) -> int:
+    """Run tasks, and return what they come to."""
+    return guarded("srun", lambda session: _srun(session, arguments))
+
+
+def _srun(session: Session, arguments: list[str]) -> int:
+    line, words = session.options(arguments, status=SYNTAX_STATUS, stops_at_word=True)
+    if session.shows_help(line):
+        return 0
+    environment = session.environment_options()
+    if line.values.get("mpi", environment.values.get("mpi")) == "list":
+        sys.stdout.write("MPI plugin types are...\n\tnone\n")
+        return 0
+    if not words:
+        raise SlurmError("srun: fatal: No command given to execute.")
+    signals = Signals()
+    job_id = line.values.get("job_id", environment.values.get("job_id"))
+    if job_id is None:
+        return _alone(session, environment, line, words, signals)
+    job = look_up(session, JobId(job_id))
+    if job is None:
+        raise _no_step(job_id, "Invalid job id specified")
+    values = options_inside(environment, line)
+    return _step(session, Allocation(job, False), values, words, signals)
+
+
+def _alone(
+    session: Session, environment: Layer, line: Layer, words: list[str], signals: Signals
+) -> int:
+    """Run in an allocation of its own."""
+    settings = merge(Layer({}, {}), environment, line, "srun")
+    values = settings.values
+    submission = submission_of(
+        settings,
+        program="srun",
+        default_name=os.path.basename(words[0]),
+        argv=tuple(os.fsencode(word) for word in words),
+        working_directory=os.fsencode(os.getcwd()),
+        calendar=LocalCalendar(),
+        batch=False,
+    )
+    for warning in submission.warnings:
+        sys.stderr.write(f"{warning}\n")
+    allocation = obtain(
+        session,
+        submission,
+        signals,
+        immediate_s=values.get("immediate_s"),
+        is_quiet=bool(values.get("quiet")),
+    )
+    status = 1
+    try:
+        status = _step(session, allocation, _in_own(values, allocation.job), words, signals)
+    finally:
+        release(session, allocation.job.job_id, status)
+    return status
+
+
+_ASKED_BY_THE_JOB = (
+    "exact",
+    "gres",
+    "gpus",
+    "gpus_per_node",
+    "gpus_per_socket",
+    "gpus_per_task",
+    "memory_per_node",
+    "memory_per_cpu",
+    "memory_per_gpu",
+    "nodes",
+    "nodes_excluded",
+    "relative",
+    "sharing",
+    "time_limit_s",
+)
+"""Fields that the allocation has answered: its only step has all of it."""
+
+
+def _in_own(values: dict[str, Any], job: JobView) -> dict[str, Any]:
+    """Return the options of the only step of an allocation."""
+    left = {name: value for name, value in values.items() if name not in _ASKED_BY_THE_JOB}
+    held = len(job.shares)
+    left["nodes"] = (held, held)
+    ask = job.spec.ask
+    if "tasks" not in left and ask.tasks >= held and "tasks_per_node" not in left:
+        left["tasks"] = max(ask.tasks, held)
+    if left.get("distribution", "").partition(":")[0] != "arbitrary":
+        left.pop("nodes_required", None)
+    return left
+
+
+# -- one step
+
+
+def _step(
+    session: Session,
+    allocation: Allocation,
+    values: dict[str, Any],
+    words: list[str],
+    signals: Signals,
+) -> int:
+    """Start a step and stay with it until it ends; return its exit status."""
+    job = allocation.job
+    if not allocation.is_ours and job.state is not JobState.RUNNING:
+        sentence = "Job is pending execution" if job.state is JobState.PENDING else ""
+        raise _no_step(job.job_id, sentence or "Job/step already completing or completed")
+    plane_size = session.environment.get("SLURM_DIST_PLANESIZE", "")
+    wish = step_wish(values, len(job.shares), plane_size=plane_size)
+    if not allocation.is_ours:
+        for warning in wish.warnings:
+            sys.stderr.write(f"{warning}\n")
+    name = values["name"] if "name" in values else os.path.basename(words[0])
+    if allocation.is_ours:
+        name = os.path.basename(words[0])
+    # What opens files and sockets is imported while the controller works.
+    started = _start(session, job, wish.ask, values, name, signals)
+    from spur_cli.slurm.launch import StepRun
+
+    return StepRun(
+        session=session,
+        job=job,
+        step=started.step,
+        key=started.key,
+        values=values,
+        words=words,
+        signals=signals,
+        is_ours=allocation.is_ours,
+    ).stay()
+
+
+def _start(
+    session: Session,
+    job: JobView,
+    ask: StepAsk,
+    values: dict[str, Any],
+    name: str,
+    signals: Signals,
+) -> _Started:
+    """Ask for the step until it is there. Raises: SlurmError when it will never be."""
+    key = os.urandom(KEY_SIZE)
+    plain = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")[:256]
+    request = StartStep(job.job_id, plain, ask, values.get("time_limit_s", 0), key_digest(key))
+    begun = time.monotonic()
+    pause_s = FIRST_RETRY_S
+    told = ""
+    while True:
+        answer = session.ask(request, StepAccepted)
+        if not isinstance(answer, Rejection):
+            if told:
+                sys.stderr.write(f"srun: Step created for job {job.job_id}\n")
+            return _Started(_view(session, job.job_id, answer.step_id), key)
+        waited_s = time.monotonic() - begun
+        immediate_s = values.get("immediate_s")
+        is_late = immediate_s is not None and waited_s >= immediate_s
+        if answer.code != "step-busy" or is_late:
+            raise _no_step(job.job_id, sentence_of(answer))
+        if waited_s >= QUIET_BUSY_S and immediate_s is None:
+            again = "still" if told else "temporarily"
+            if told != "still" and not values.get("quiet"):
+                sys.stderr.write(
+                    f"srun: Job {job.job_id} step creation {again} disabled, retrying "
+                    f"({sentence_of(answer)})\n"
+                )
+            told = again
+        if signals.wait(pause_s):
+            raise SlurmError(f"srun: Cancelled pending step for job {job.job_id}", status=1)
+        pause_s = min(pause_s * 1.5, LONGEST_RETRY_S)
+
+
+def _view(session: Session, job_id: JobId, step_id: int) -> StepView:
+    page = session.ask(QuerySteps((job_id,), JobId(0), 1000), StepPage)
+    for row in () if isinstance(page, Rejection) else page.rows:
+        if row.step_id == step_id:
+            return row
+    raise _no_step(job_id, "Job/step already completing or completed")
+
+
+def _no_step(job_id: int, sentence: str) -> SlurmError:
+    return SlurmError(error_line("srun", f"Unable to create step for job {job_id}: {sentence}"))

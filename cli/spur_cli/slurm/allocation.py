@@ -1,0 +1,152 @@
+"""An allocation without a script: asked for, waited for, given back."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import NamedTuple
+
+from spur.slurm.submission import Submission
+from spur.slurm.wording import SlurmError, error_line, sentence_of
+from spur.values.errors import Rejection
+from spur.values.ids import JobId
+from spur.values.jobspec import encode_text
+from spur.values.states import JobState
+from spur.wire.declare import Attachment, Done
+from spur.wire.jobs import (
+    CancelJob,
+    JobAccepted,
+    JobFilter,
+    JobPage,
+    JobView,
+    QueryJobs,
+    SubmitJob,
+    decode_job_view,
+)
+from spur.wire.steps import ReleaseAllocation
+from spur_cli.slurm.session import Session
+from spur_cli.slurm.signals import Signals
+
+__all__ = ["Allocation", "look_up", "obtain", "release"]
+
+FIRST_PAUSE_S = 0.004
+LONGEST_PAUSE_S = 0.5
+"""Between two looks at a job that waits; each pause is half as long again as the one before."""
+
+SAID_AFTER_S = 0.3
+"""How long a job may wait before its user is told: most start at once."""
+
+
+class Allocation(NamedTuple):
+    """A job that runs, and whether it is ours to end."""
+
+    job: JobView
+    is_ours: bool
+
+
+def look_up(session: Session, job_id: JobId) -> JobView | None:
+    """Return a job's row; None when there is none. Raises: SlurmError without a controller."""
+    page = session.ask(QueryJobs(JobFilter(job_ids=(job_id,)), JobId(0), 2), JobPage)
+    if isinstance(page, Rejection):
+        raise SlurmError(
+            error_line(session.program, f"Unable to query job {job_id}: {sentence_of(page)}")
+        )
+    for row in page.rows:
+        job = decode_job_view(row)
+        if job.job_id == job_id:
+            return job
+    return None
+
+
+def obtain(
+    session: Session,
+    submission: Submission,
+    signals: Signals,
+    *,
+    immediate_s: int | None,
+    is_quiet: bool,
+) -> Allocation:
+    """Submit and wait until the job runs; what is cut short is cancelled.
+
+    Raises: SlurmError when there is no allocation.
+    """
+    answer = session.ask(
+        SubmitJob(
+            spec=submission.spec,
+            tasks=None,
+            throttle=0,
+            hold=submission.hold,
+            priority=submission.priority,
+            attachments=(Attachment("text", encode_text(submission.text)),),
+        ),
+        JobAccepted,
+    )
+    if isinstance(answer, Rejection):
+        raise _refused(session, submission, answer)
+    return _wait(session, answer.job_id, signals, immediate_s=immediate_s, is_quiet=is_quiet)
+
+
+def _refused(session: Session, submission: Submission, answer: Rejection) -> SlurmError:
+    program = session.program
+    lines = []
+    if answer.code == "unknown-partition":
+        names = ",".join(submission.spec.partitions)
+        lines.append(error_line(program, f"invalid partition specified: {names}"))
+    lines.append(error_line(program, f"Unable to allocate resources: {sentence_of(answer)}"))
+    if answer.code == "unreachable":
+        lines.append(f"hint: {answer.text}")
+    return SlurmError(*lines)
+
+
+def _wait(
+    session: Session,
+    job_id: JobId,
+    signals: Signals,
+    *,
+    immediate_s: int | None,
+    is_quiet: bool,
+) -> Allocation:
+    """Look at the job until it runs."""
+    begun = time.monotonic()
+    pause_s = FIRST_PAUSE_S
+    is_told = False
+    while True:
+        job = look_up(session, job_id)
+        waited_s = time.monotonic() - begun
+        if job is None or job.state not in (JobState.PENDING, JobState.RUNNING):
+            raise SlurmError(
+                error_line(session.program, f"Job allocation {job_id} has been revoked")
+            )
+        if job.state is JobState.RUNNING:
+            if is_told:
+                _say(session, f"job {job_id} has been allocated resources")
+            return Allocation(job, True)
+        if not is_told and not is_quiet and waited_s >= SAID_AFTER_S:
+            _say(session, f"job {job_id} queued and waiting for resources")
+            is_told = True
+        if immediate_s is not None and waited_s >= immediate_s:
+            session.ask(CancelJob(job_id, None), Done)
+            raise SlurmError(
+                error_line(
+                    session.program, "Unable to allocate resources: Requested nodes are busy"
+                )
+            )
+        if signals.wait(pause_s):
+            session.ask(CancelJob(job_id, None), Done)
+            raise SlurmError(
+                f"{session.program}: Job allocation {job_id} has been revoked",
+                error_line(session.program, "Unable to allocate resources: Job aborted by signal"),
+            )
+        pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
+
+
+def _say(session: Session, text: str) -> None:
+    sys.stderr.write(f"{session.program}: {text}\n")
+
+
+def release(session: Session, job_id: JobId, status: int) -> None:
+    """Give an allocation back; one that has ended is left as it is."""
+    signal = status - 128 if 128 < status < 192 else 0
+    answer = session.ask(ReleaseAllocation(job_id, 0 if signal else status, signal), Done)
+    if isinstance(answer, Rejection) and answer.code not in ("job-ended", "unknown-job"):
+        session.complain(f"Unable to release job {job_id}: {sentence_of(answer)}")

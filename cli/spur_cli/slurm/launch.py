@@ -1,0 +1,177 @@
+"""A step that srun started: its streams, what its tasks execute, and what they come to."""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+from typing import Any
+
+from spur.client.address import UnixAddress, parse_address
+from spur.client.locate import locate
+from spur.slurm.exports import encode_environment, exported
+from spur.slurm.stepenv import allocation_environment, step_environment
+from spur.slurm.wording import SlurmError, error_line
+from spur.values.steps import tasks_on
+from spur.wire.jobs import JobView
+from spur.wire.steps import StepView
+from spur.wire.streams import STREAM_VERSION, Open, Program, Splice, stream_frames
+from spur_cli.slurm.people import user_name
+from spur_cli.slurm.session import Session
+from spur_cli.slurm.signals import Signals
+from spur_cli.slurm.stepfiles import StepFiles, local_files
+from spur_cli.slurm.stepio import NodeStream, StepLoop
+
+__all__ = ["StepRun"]
+
+_LIMITS = (
+    resource.RLIMIT_CPU,
+    resource.RLIMIT_FSIZE,
+    resource.RLIMIT_DATA,
+    resource.RLIMIT_STACK,
+    resource.RLIMIT_CORE,
+    resource.RLIMIT_RSS,
+    resource.RLIMIT_NPROC,
+    resource.RLIMIT_NOFILE,
+    resource.RLIMIT_MEMLOCK,
+    resource.RLIMIT_AS,
+)
+"""Limits of srun that its tasks get. Source: srun(1) --propagate."""
+
+CONNECT_S = 5.0
+
+
+class StepRun:
+    """One step, from its streams' opening to its exit status."""
+
+    def __init__(
+        self,
+        *,
+        session: Session,
+        job: JobView,
+        step: StepView,
+        key: bytes,
+        values: dict[str, Any],
+        words: list[str],
+        signals: Signals,
+        is_ours: bool,
+    ) -> None:
+        self._session = session
+        self._job = job
+        self._step = step
+        self._key = key
+        self._values = values
+        self._words = words
+        self._signals = signals
+        self._is_ours = is_ours
+
+    def stay(self) -> int:
+        """Run the tasks, pass on what they read and write, and return the exit status.
+
+        Raises: SlurmError when no node can be reached; the step is then cancelled.
+        """
+        files = local_files(
+            self._values, job=self._job, step=self._step, user=user_name(self._step.uid)
+        )
+        loop = StepLoop(
+            session=self._session,
+            step=self._step,
+            streams=self._open(files),
+            files=files,
+            signals=self._signals,
+            values=self._values,
+        )
+        try:
+            return loop.run()
+        finally:
+            loop.close()
+
+    def _open(self, files: StepFiles) -> list[NodeStream]:
+        program = stream_frames(self._program(files))
+        path = _relay(self._session)
+        streams = []
+        for place, share in enumerate(self._step.shares):
+            tasks = tasks_on(
+                self._step.tasks, place, dealing=self._step.dealing, plane=self._step.plane
+            )
+            opening = Open(
+                share.node, self._job.job_id, self._step.run, self._step.step_id, self._key
+            )
+            splice = Splice(STREAM_VERSION, self._step.addresses[place], opening)
+            stream = NodeStream(share.node, tasks, _connected(path))
+            stream.send(stream_frames(splice) + program)
+            streams.append(stream)
+        return streams
+
+    def _program(self, files: StepFiles) -> Program:
+        """Return what every task executes."""
+        values = self._values
+        directory = os.fsencode(values.get("directory", ""))
+        umask = os.umask(0o077)
+        os.umask(umask)
+        return Program(
+            argv=tuple(os.fsencode(word) for word in self._words),
+            environment=self._environment(umask),
+            working_directory=os.path.join(os.fsencode(os.getcwd()), directory),
+            umask=umask,
+            limits=tuple((number, *_spelled(resource.getrlimit(number))) for number in _LIMITS),
+            stdin_path=files.stdin_pattern,
+            stdout_path=files.stdout_pattern,
+            stderr_path=files.stderr_pattern,
+            appends=files.appends,
+            kill_on_bad_exit=bool(values.get("kill_on_bad_exit")),
+            pty=None,
+        )
+
+    def _environment(self, umask: int) -> bytes:
+        """Return the variables that all tasks have in common."""
+        export = self._values.get("export")
+        variables = dict(os.environb)
+        own = {
+            **allocation_environment(self._job),
+            **step_environment(self._step, self._values),
+            "SLURM_UMASK": f"{umask:04o}",
+        }
+        if self._is_ours:
+            own["SLURM_SUBMIT_DIR"] = os.getcwd()
+            own["SLURM_SUBMIT_HOST"] = os.uname().nodename
+        variables.update((os.fsencode(name), os.fsencode(value)) for name, value in own.items())
+        kept = exported(variables, None if export is None else os.fsencode(export))
+        return encode_environment(kept)
+
+
+def _spelled(limits: tuple[int, int]) -> tuple[int, int]:
+    """Return a soft and a hard limit with -1 for none."""
+    soft, hard = (-1 if limit == resource.RLIM_INFINITY else limit for limit in limits)
+    return soft, hard
+
+
+def _relay(session: Session) -> str:
+    """Return the path of the agent's socket on this host. Raises: SlurmError without one."""
+    path = session.environment.get("SPUR_AGENT_SOCKET", "")
+    if path:
+        return path
+    for text in locate(session.environment):
+        address = parse_address(text)
+        if isinstance(address, UnixAddress):
+            return address.path
+    raise SlurmError(
+        error_line("srun", "tasks are reached through the agent of this host; none is known"),
+        "hint: run spurd here, or name its socket in SPUR_AGENT_SOCKET",
+    )
+
+
+def _connected(path: str) -> socket.socket:
+    """Connect to the agent of this host. Raises: SlurmError when nobody listens."""
+    connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connected.settimeout(CONNECT_S)
+    try:
+        connected.connect(path)
+    except OSError as error:
+        connected.close()
+        why = os.strerror(error.errno) if error.errno else str(error)
+        raise SlurmError(
+            error_line("srun", f"the agent of this host cannot be reached at {path}: {why}")
+        ) from error
+    connected.setblocking(False)
+    return connected
