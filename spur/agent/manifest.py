@@ -18,13 +18,13 @@ This file imports little: the warm process holds it for every supervisor.
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
 from spur.values.errors import OperatorFault
 from spur.values.ids import JobId, NodeName
-from spur.wire.agents import LaunchOrder
+from spur.wire.agents import LaunchOrder, LaunchStepOrder
 
 __all__ = [
     "CLAIM",
@@ -80,7 +80,7 @@ class Site(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknow
     """Value of SLURM_WORKING_CLUSTER; empty for none."""
 
 
-Launch = LaunchOrder
+Launch: TypeAlias = LaunchOrder | LaunchStepOrder
 """The orders that a manifest may hold."""
 
 

@@ -20,6 +20,7 @@ from spur.agent.linux import adopt_orphans, take_host_name
 from spur.agent.outputs import OpenFiles, close_files, open_files
 from spur.agent.tending import Tending
 from spur.values.errors import OperatorFault
+from spur.wire.agents import LaunchOrder, LaunchStepOrder
 
 __all__ = ["SCRIPT", "supervise"]
 
@@ -51,8 +52,11 @@ def supervise(directory: str, channel: socket.socket | None) -> int:
 
 def _run(attempt: Attempt) -> None:
     order = attempt.manifest.order
-    if order.spec.batch and order.shares[0].node == order.node:
-        _run_batch(attempt)
+    if isinstance(order, LaunchStepOrder):
+        attempt.claim()
+        attempt.settle(void=True, why="steps are not run by this release")
+    elif order.spec.batch and order.shares[0].node == order.node:
+        _run_batch(attempt, order)
     else:
         _hold_place(attempt)
 
@@ -67,9 +71,9 @@ def _hold_place(attempt: Attempt) -> None:
     attempt.settle()
 
 
-def _run_batch(attempt: Attempt) -> None:
+def _run_batch(attempt: Attempt, order: LaunchOrder) -> None:
     """Run a batch script."""
-    order, site = attempt.manifest.order, attempt.manifest.site
+    site = attempt.manifest.site
     words = spoken_by(bool(site.host_name), order.node)
     try:
         user = find_user(order.uid, order.gid)

@@ -119,11 +119,14 @@ class Client:
             return outcome
         return decode_as(outcome.answer, expected)
 
-    async def forward(self, call: Call, *, speaks_for: tuple[int, int], deadline_s: float) -> Reply:
+    async def forward(
+        self, call: Call, *, speaks_for: tuple[int, int], unsent_s: float, deadline_s: float
+    ) -> Reply:
         """Return the reply to somebody else's call, for whom this host speaks.
 
         The call's id and `since` are kept, and nobody is shown less than they have seen. An answer
-        that no quorum stands behind is passed on with its warning. Raises: as `ask`.
+        that no quorum stands behind is passed on with its warning. A call that nobody has taken
+        after `unsent_s` is given up, so that whoever asked can say so. Raises: as `ask`.
         """
         warnings: list[str] = []
         pursuit = Pursuit(
@@ -135,7 +138,15 @@ class Client:
             seen=(call.incarnation, call.at_least),
             warn=warnings.append,
         )
-        judged = await self._outcome(pursuit, deadline_s, None)
+        loop = asyncio.get_running_loop()
+        pursued = loop.create_task(self._outcome(pursuit, deadline_s, None))
+        try:
+            await asyncio.wait((pursued,), timeout=unsent_s)
+            if not pursued.done() and not pursuit.is_open:
+                raise pursuit.give_up(unsent_s)
+            judged = await pursued
+        finally:
+            pursued.cancel()
         outcome: Answered | Refused
         if isinstance(judged, Rejection):
             outcome = Refused(code=judged.code, text=judged.text, hint=judged.hint)

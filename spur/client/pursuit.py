@@ -220,6 +220,11 @@ class Pursuit:
                 return Rejection(outcome.code, outcome.text, outcome.hint)
         return None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether some replica may be carrying the request out."""
+        return self._open > 0
+
     def is_hopeless(self) -> bool:
         """Return whether every address has refused us for good, with the request sent to none."""
         return not self._open and self._final.issuperset(self._cluster.addresses)

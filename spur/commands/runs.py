@@ -13,7 +13,7 @@ from spur.projections.cluster import settings_of
 from spur.projections.counters import counter
 from spur.projections.jobs import REASONS_STATED_COUNTER
 from spur.projections.nodes import block_of
-from spur.projections.runrows import FINAL, position_of_node
+from spur.projections.runrows import FINAL, RunRow, position_of_node
 from spur.projections.runs import reported_row
 from spur.projections.settling import after_node_known, after_node_lost
 from spur.projections.state import State
@@ -40,6 +40,10 @@ REASONS_GROUPS_MAX = 900
 DEAD_PER_PART_MAX = 300
 """Runs that one part of a node's confirmed death deals with, five rows each."""
 
+_TOLD_OF_STEPS = (NodeShareState.LAUNCHED, NodeShareState.ENDED, NodeShareState.VOID)
+_TOLD_OF_RUNS = (*_TOLD_OF_STEPS, NodeShareState.DEAD)
+"""DEAD: it ran there, and the node booted or lost its supervisor."""
+
 
 @command(ReportRun, permission=Permission.AGENT, remembered=False)
 def decide_report_run(state: State, request: ReportRun, context: Context) -> Decision | Rejection:
@@ -52,6 +56,8 @@ def decide_report_run(state: State, request: ReportRun, context: Context) -> Dec
         return Decision((), ReportAnswered("already"))
     job_id = request.job_id
     run = state.runs.get(job_id)
+    if run is not None and request.state is NodeShareState.LAUNCHED and _is_launched(run, request):
+        return Decision((), ReportAnswered("already"))
     end_ns = 0
     if run is not None and run.started is not None and request.state is not NodeShareState.LAUNCHED:
         end_ns = max(run.started.start_ns, context.now_ns - request.age_ns)
@@ -82,10 +88,19 @@ def decide_report_run(state: State, request: ReportRun, context: Context) -> Dec
     return Decision((reported, *follows), ReportAnswered("done"))
 
 
+def _is_launched(run: RunRow, request: ReportRun) -> bool:
+    """Whether the state holds what an agent that is back says of its own: nothing is news."""
+    started = run.started
+    if started is None or (run.number, run.attempt) != (request.run, request.attempt):
+        return False
+    position = position_of_node(started, request.node)
+    is_open = run.phase in (Phase.RUNNING, Phase.STOPPING)
+    return is_open and position is not None and started.states[position] == NodeShareState.LAUNCHED
+
+
 def refuse_report(request: ReportRun | ReportStep) -> Rejection | None:
     """Return why a report has no meaning, or None."""
-    allowed = (NodeShareState.LAUNCHED, NodeShareState.ENDED, NodeShareState.VOID)
-    if request.state not in allowed:
+    if request.state not in (_TOLD_OF_RUNS if isinstance(request, ReportRun) else _TOLD_OF_STEPS):
         return _malformed(f"a node does not report {request.state.name}")
     if len(request.outbox) != OUTBOX_SIZE:
         return _malformed(f"an outbox is named by {OUTBOX_SIZE} bytes")

@@ -84,7 +84,7 @@ class RunReported(Event, frozen=True):
     run: int
     attempt: int
     state: NodeShareState
-    """LAUNCHED, ENDED or VOID."""
+    """LAUNCHED, ENDED, VOID or DEAD."""
     exit_code: int
     signal: int
     """0 when no signal ended it."""

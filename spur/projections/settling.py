@@ -53,6 +53,8 @@ def after_node_known(
     if states[0] == NodeShareState.ENDED:
         state, reason = _own_end(started)
         stop = StopNote(state, reason, now_ns, False, Hold.NONE, started.exit_code, started.signal)
+    elif NodeShareState.DEAD in states:
+        stop = _node_failure(job, run, now_ns)
     elif NodeShareState.VOID not in states:
         return []
     elif NodeShareState.LAUNCHED in states or NodeShareState.ENDED in states:

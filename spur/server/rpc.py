@@ -24,7 +24,7 @@ from contextlib import suppress
 from spur.client.stream import LINGER_S, Stream
 from spur.client.tls import TlsFiles, TlsSide, server_context
 from spur.server.once import Once
-from spur.server.sessions import Handler, RpcLimits, Session, Sessions
+from spur.server.sessions import Handler, Opening, RpcLimits, Session, Sessions
 from spur.values.errors import OperatorFault
 from spur.wire.calls import Goodbye, encode
 
@@ -49,12 +49,13 @@ class RpcServer:
         position: Callable[[], tuple[int, int]],
         report: Callable[[str], None],
         limits: RpcLimits | None = None,
+        opening: Opening | None = None,
     ) -> None:
         """Prepare; nothing is opened before `start_unix` or `start_tls`.
 
         `handler(call, actor, respond)` may respond at once or later, once, from the loop.
         `position()` is (incarnation, committed index). `report` hears why callers were refused,
-        once for each source and reason.
+        once for each source and reason. `opening` may take streams that begin with no greeting.
         """
         self._sessions = Sessions(
             cluster_id=cluster_id,
@@ -63,6 +64,7 @@ class RpcServer:
             position=position,
             once=Once(report),
             limits=limits or RpcLimits(),
+            opening=opening,
         )
         self._servers: list[asyncio.Server] = []
         self._unix_path = ""
@@ -128,7 +130,7 @@ class RpcServer:
                 os.unlink(self._unix_path)
         ended = asyncio.Event()
         self._sessions.emptied = ended.set
-        last = encode(Goodbye(code="ask-again", text="this controller stops"))
+        last = encode(Goodbye(code="ask-again", text="this daemon stops"))
         for session in tuple(self._sessions.open):
             session.stream.close(last)
         if self._sessions.open:

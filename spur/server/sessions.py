@@ -32,10 +32,12 @@ from spur.wire.calls import (
 )
 from spur.wire.hello import HostName, parse_host_name
 
-__all__ = ["Handler", "Respond", "RpcLimits", "Session", "Sessions"]
+__all__ = ["Handler", "Opening", "Respond", "RpcLimits", "Session", "Sessions"]
 
 Respond: TypeAlias = Callable[[Reply], None]
 Handler: TypeAlias = Callable[[Call, Actor, Respond], None]
+Opening: TypeAlias = Callable[[Stream, Actor | HostName, list[bytes]], bool]
+"""`opening(stream, who, messages)` returns whether the stream has another owner from now on."""
 
 _PEERCRED = struct.Struct("iII")
 """struct ucred: pid, uid, gid. Source: unix(7) SO_PEERCRED."""
@@ -84,7 +86,10 @@ class Sessions:
         position: Callable[[], tuple[int, int]],
         once: Once,
         limits: RpcLimits,
+        opening: Opening | None = None,
     ) -> None:
+        self.opening = opening
+        """Takes a stream whose first message is no greeting, if it knows what it is."""
         self.cluster_id = cluster_id
         self.replica = replica
         self.handler = handler
@@ -160,6 +165,8 @@ class Session:
     def received(self, stream: Stream, messages: list[bytes]) -> None:
         """Take a greeting, then calls."""
         self._active = True
+        if not self._greeted and self._hand_over(stream, messages):
+            return
         try:
             for data in messages:
                 message = decode_from_client(data)
@@ -176,6 +183,14 @@ class Session:
             return
         self._start_waiting()
 
+    def _hand_over(self, stream: Stream, messages: list[bytes]) -> bool:
+        """Let another owner have a stream that begins with something else than calls."""
+        opening, who = self._server.opening, self._host or self.actor
+        if opening is None or who is None or not opening(stream, who, messages):
+            return False
+        self._forget()
+        return True
+
     def faulted(self, stream: Stream, sentence: str) -> None:
         """End the connection that broke the rules, with one sentence to both sides."""
         self.cut("protocol", sentence)
@@ -186,6 +201,9 @@ class Session:
 
     def closed(self, stream: Stream) -> None:
         """Forget the connection; answers that still come go nowhere."""
+        self._forget()
+
+    def _forget(self) -> None:
         self._closed = True
         self._server.open.discard(self)
         self._server.in_flight_bytes -= self._calls_bytes

@@ -92,7 +92,7 @@ class ReportRun(Request, frozen=True, tag="run.report"):
     run: int
     attempt: int
     state: NodeShareState
-    """LAUNCHED, ENDED or VOID."""
+    """LAUNCHED, ENDED or VOID; DEAD when the node booted, or lost the supervisor, as it ran."""
     exit_code: int
     signal: int
     out_of_memory: bool

@@ -57,6 +57,7 @@ __all__ = [
     "decode_from_step",
     "decode_opening",
     "decode_to_step",
+    "encode_stream",
     "key_digest",
     "stream_frames",
 ]
@@ -214,6 +215,11 @@ _from_step: msgspec.msgpack.Decoder[FromStep] = msgspec.msgpack.Decoder(FromStep
 def key_digest(key: bytes) -> bytes:
     """Return what the log holds of a step's key."""
     return hashlib.sha256(key).digest()
+
+
+def encode_stream(message: Opening | ToStep | FromStep) -> bytes:
+    """Return the bytes of a message, not yet framed."""
+    return _encoder.encode(message)
 
 
 def stream_frames(message: Opening | ToStep | FromStep) -> bytes:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from spur.commands import runs as run_commands
 from spur.projections.dispatch import KillRun, LaunchRun
+from spur.projections.runrows import PastRun, RunRow
 from spur.testing.builders import ADMIN, CLUSTER, SMALL_CONFIG, actor
 from spur.testing.hall import SPEC, Hall
 from spur.values.errors import Rejection
@@ -21,6 +22,7 @@ from spur.wire.nodes import UpdateNodes
 from spur.wire.runs import ConfirmNodeDead, JobReasonView, ReportRun, StateReasons
 
 LAUNCHED, ENDED, VOID = NodeShareState.LAUNCHED, NodeShareState.ENDED, NodeShareState.VOID
+DEAD = NodeShareState.DEAD
 SECOND = 1_000_000_000
 
 
@@ -142,7 +144,7 @@ def test_a_late_word_of_the_launch_changes_nothing(hall: Hall) -> None:
     """Two reports of one launch, and a launch after the end."""
     job_id = hall.start(hall.submit())
     assert hall.report("n1", job_id, LAUNCHED) == "done"
-    assert hall.report("n1", job_id, LAUNCHED) == "void"
+    assert hall.report("n1", job_id, LAUNCHED) == "already"
     assert hall.report("n1", job_id, VOID) == "void"
     assert hall.report("n1", job_id, ENDED) == "done"
     assert hall.report("n1", job_id, LAUNCHED) == "void"
@@ -163,6 +165,53 @@ def test_a_report_without_meaning_is_refused(hall: Hall, changes: dict[str, Any]
     """An agent of another make."""
     job_id = hall.start(hall.submit())
     refused(hall, replace(hall.next_report("n1", job_id, ENDED), **changes), "invalid-value")
+
+
+def test_what_an_agent_that_is_back_still_holds_is_known(hall: Hall) -> None:
+    """An agent was killed and lists what lives on its node: that costs no entry, and kills nothing.
+
+    Of an older attempt, and of a job that has ended, it learns that they are void.
+    """
+    job_id = hall.start(hall.submit())
+    hall.report("n1", job_id, LAUNCHED)
+    index = hall.state.index
+    assert hall.report("n1", job_id, LAUNCHED) == "already"
+    assert hall.state.index == index
+    old = replace(hall.next_report("n1", job_id, LAUNCHED), attempt=0)
+    assert hall.deliver(old) == "void"
+    hall.end(job_id)
+    assert hall.report("n1", job_id, LAUNCHED) == "void"
+
+
+@pytest.mark.parametrize("may_run_again", [True, False])
+def test_a_run_whose_supervisor_was_lost_failed_with_its_node(may_run_again: bool) -> None:
+    """The machine booted while a script ran, or its supervisor was killed: nobody saw its end."""
+    hall = careful()
+    job_id = hall.start(hall.submit(replace(SPEC, requeue=may_run_again)))
+    hall.report("n1", job_id, LAUNCHED)
+    hall.cluster.pass_seconds(60)
+    assert hall.report("n1", job_id, DEAD) == "done"
+    run = hall.state.runs[job_id]
+    assert hall.state.allocations.nodes() == []
+    if may_run_again:
+        assert (run.number, run.phase) == (1, Phase.PENDING)
+        ended: RunRow | PastRun = hall.state.past_runs[job_id].runs[0]
+    else:
+        assert run.phase is Phase.ENDED
+        ended = run
+    end, started = ended.end, ended.started
+    assert end is not None
+    assert started is not None
+    assert (end.state, end.reason, end.unfenced) == (JobState.NODE_FAIL, Reason.NODE_DOWN, False)
+    assert end.end_ns - started.start_ns >= 60 * SECOND
+
+
+def test_a_supervisor_lost_on_one_node_of_two_ends_the_other(hall: Hall) -> None:
+    """The second node of a job lost what it ran: the first is told to end."""
+    job_id = on_two_nodes(hall)
+    assert hall.report("n2", job_id, DEAD) == "done"
+    assert hall.state.runs[job_id].phase is Phase.STOPPING
+    assert [kill.node for kill in hall.cluster.effects if isinstance(kill, KillRun)] == ["n1"]
 
 
 def test_an_agent_reports_for_its_own_nodes_alone(hall: Hall) -> None:

@@ -192,7 +192,7 @@ def test_stopping_server_says_goodbye(run: Run, tmp_path: Path) -> None:
         async with plain_client(echo) as client:
             closing = asyncio.ensure_future(echo.server.close())
             assert await client.hear_goodbye() == Goodbye(
-                code="ask-again", text="this controller stops"
+                code="ask-again", text="this daemon stops"
             )
             client.writer.close()
             await closing

@@ -1,0 +1,109 @@
+"""Commands of this host's users: taken on a Unix socket, passed on to whoever leads.
+
+The kernel says who is calling; the host's certificate says that it may speak for them, and the
+cluster judges how far (LOG-CONTRACT 6.1). A call keeps its id and its `since`, so it is carried
+out once however often either side asks again. Whoever calls over TLS is no user of this host and is
+refused; what they may bring is a stream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from spur.client.client import Client
+from spur.client.faults import Unreachable
+from spur.events.envelope import Actor
+from spur.server.once import Once
+from spur.server.sessions import Respond
+from spur.values.errors import PeerFault, SpurError
+from spur.wire.calls import Call, Refused, Reply
+from spur.wire.cluster import ReplicaInfo, ShowReplica
+
+__all__ = ["Relay"]
+
+LOG = logging.getLogger("spurd")
+
+UNSENT_S = 1.5
+"""How long a call waits for a controller that takes it. Less than a command waits for us."""
+
+UNANSWERED_S = 30.0
+"""How long a call that was taken waits for its answer."""
+
+LOOK_S = 10.0
+"""Between two looks at where the cluster stands: a new command begins from there, and what is
+older than the cluster's memory of requests would be refused."""
+
+LOOK_AGAIN_S = 0.2
+
+
+class Relay:
+    """Passes calls on."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._once = Once(LOG.warning)
+
+    def position(self) -> tuple[int, int]:
+        """Return the highest (incarnation, index) seen, for a command's welcome."""
+        return self._client.position
+
+    async def find(self) -> None:
+        """Return once a controller has said where the cluster stands: only then may one listen."""
+        while not self.position()[1]:
+            await self._look()
+            if not self.position()[1]:
+                await asyncio.sleep(LOOK_AGAIN_S)
+
+    async def keep_up(self) -> None:
+        """Go on looking where the cluster stands."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            await self._look()
+
+    async def close(self) -> None:
+        """Give up what is on its way; whoever asked asks again."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def handle(self, call: Call, actor: Actor, respond: Respond) -> None:
+        """Pass a call on, and the reply back."""
+        if actor.via != "socket":
+            refused = Refused("not-permitted", "an agent answers no calls of other hosts")
+            respond(self._reply(call, refused))
+            return
+        task = asyncio.get_running_loop().create_task(self._pass_on(call, actor, respond))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # -- inside
+
+    async def _pass_on(self, call: Call, actor: Actor, respond: Respond) -> None:
+        try:
+            reply = await self._client.forward(
+                call,
+                speaks_for=(actor.uid, actor.gid),
+                unsent_s=UNSENT_S,
+                deadline_s=UNANSWERED_S,
+            )
+        except Unreachable as fault:
+            reply = self._reply(call, Refused("not-leader", str(fault)))
+        except PeerFault as fault:
+            reply = self._reply(call, Refused("protocol", str(fault)))
+        except SpurError as fault:
+            reply = self._reply(call, Refused("ask-again", str(fault)))
+        respond(reply)
+
+    def _reply(self, call: Call, refused: Refused) -> Reply:
+        incarnation, index = self.position()
+        return Reply(number=call.number, incarnation=incarnation, index=index, outcome=refused)
+
+    async def _look(self) -> None:
+        try:
+            await self._client.ask(ShowReplica(), ReplicaInfo, deadline_s=LOOK_S)
+        except SpurError as fault:
+            self._once.report("cluster", f"no controller is found: {fault}")
+        else:
+            self._once.forget("cluster")

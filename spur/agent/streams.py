@@ -1,0 +1,264 @@
+"""Streams of steps: srun on this host to another host's node, and other hosts' to nodes here.
+
+    srun --unix--> relay: Splice      the kernel says who it is; the node's agent is dialled by TLS,
+                                      told who by Attach, and messages are passed both ways
+    agent --TLS--> listener: Attach   the step's key and owner are checked against its order; its
+                                      supervisor's socket is found, and messages are passed
+
+Nothing is looked at once a stream is joined. Whoever takes nothing is not read from, so a slow
+terminal slows the task that writes to it, and nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import ssl
+from collections.abc import Coroutine
+
+from spur.agent import control
+from spur.agent.agent import Agent
+from spur.agent.machine import Stage
+from spur.agent.manifest import AttemptName
+from spur.client.address import parse_tcp_address
+from spur.client.stream import Stream
+from spur.client.tls import TlsFiles, TlsSide, client_context
+from spur.events.envelope import Actor
+from spur.values.errors import PeerFault
+from spur.values.ids import JobId, NodeName
+from spur.wire.agents import LaunchStepOrder
+from spur.wire.frames import MessageLimit
+from spur.wire.hello import HostName, parse_host_name
+from spur.wire.streams import (
+    STREAM_VERSION,
+    TO_STEP_LIMIT,
+    Attach,
+    Open,
+    Splice,
+    StreamRefused,
+    decode_opening,
+    encode_stream,
+    key_digest,
+)
+
+__all__ = ["Streams"]
+
+LOG = logging.getLogger("spurd")
+
+DIAL_S = 5.0
+"""From dialling a node's agent to its certificate."""
+
+STEP_S = 30.0
+"""How long a stream waits for its step: srun may be quicker than the order."""
+
+LOOK_S = 0.05
+
+QUEUED_BYTES_MAX = 1 << 20
+"""What is on its way to one side; above it the other side is not read."""
+
+LIMIT = MessageLimit(name="message of a stream", bytes_max=TO_STEP_LIMIT.bytes_max)
+
+
+class Streams:
+    """All streams that this agent joins."""
+
+    def __init__(
+        self,
+        *,
+        cluster_id: bytes,
+        tls: TlsFiles | None,
+        agent: Agent | None,
+    ) -> None:
+        """Prepare; without an agent there are no nodes here."""
+        self._cluster_id = cluster_id
+        self._context: ssl.SSLContext | None = client_context(tls) if tls is not None else None
+        self._agent = agent
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def opening(self, stream: Stream, who: Actor | HostName, messages: list[bytes]) -> bool:
+        """Take a stream that begins as one of ours does; return whether it is taken."""
+        try:
+            first = decode_opening(messages[0])
+        except PeerFault:
+            return False
+        if isinstance(first, Splice) and isinstance(who, Actor):
+            self._begin(self._splice(self._take(stream, messages), first, who))
+        elif isinstance(first, Attach) and isinstance(who, HostName):
+            self._begin(self._attach(self._take(stream, messages), first))
+        else:
+            return False
+        return True
+
+    def _take(self, stream: Stream, messages: list[bytes]) -> _Side:
+        near = _Side(cluster_id=self._cluster_id, taken=stream)
+        near.early += messages[1:]
+        return near
+
+    async def close(self) -> None:
+        """Give up what is being joined; what is joined ends with its sockets."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    # -- srun's side
+
+    async def _splice(self, near: _Side, splice: Splice, who: Actor) -> None:
+        """Dial the node's agent for a user of this host."""
+        if splice.version != STREAM_VERSION:
+            near.refuse("protocol", f"srun speaks version {splice.version} of streams")
+            return
+        tls = TlsSide(self._context, server_side=False) if self._context is not None else None
+        far = _Side(tls=tls, cluster_id=self._cluster_id)
+        try:
+            if tls is None:
+                raise ValueError("this agent has no certificate to reach others with")
+            host, port = parse_tcp_address(splice.address)
+            async with asyncio.timeout(DIAL_S):
+                await asyncio.get_running_loop().create_connection(lambda: far.stream, host, port)
+                await far.ready
+        except (OSError, ValueError, PeerFault) as error:
+            far.stream.abort()
+            near.refuse("unreachable", f"the agent at {splice.address} cannot be reached: {error}")
+            return
+        attach = Attach(STREAM_VERSION, self._cluster_id, who.uid, who.gid, splice.open)
+        far.stream.send(encode_stream(attach))
+        near.join(far)
+
+    # -- the node's side
+
+    async def _attach(self, near: _Side, attach: Attach) -> None:
+        """Find the supervisor of the step that another host's user speaks of."""
+        if attach.version != STREAM_VERSION or attach.cluster_id != self._cluster_id:
+            near.refuse("foreign-peer", "it is of another cluster or another version of streams")
+            return
+        name = await self._wait_for_step(attach.open)
+        agent = self._agent
+        if name is None or agent is None:
+            near.refuse("unknown-job", f"the step is not on {attach.open.node}")
+            return
+        order = agent.machine.order_of(name)
+        if (
+            not isinstance(order, LaunchStepOrder)
+            or not hmac.compare_digest(key_digest(attach.open.key), order.key_digest)
+            or attach.uid not in (order.uid, 0)
+        ):
+            near.refuse("not-permitted", "it is somebody else's step")
+            return
+        far = _Side(tls=None, cluster_id=self._cluster_id)
+        loop = asyncio.get_running_loop()
+        try:
+            connection = await loop.run_in_executor(
+                None, control.connect, str(agent.spool.directory(name)), control.STREAM
+            )
+            connection.setblocking(False)
+            await loop.create_unix_connection(lambda: far.stream, sock=connection)
+        except OSError as error:
+            near.refuse("unreachable", f"the step's supervisor takes no stream: {error}")
+            return
+        near.join(far)
+
+    async def _wait_for_step(self, opened: Open) -> AttemptName | None:
+        """Return the step's attempt once its supervisor lives; None when that never comes."""
+        agent, loop = self._agent, asyncio.get_running_loop()
+        until_s = loop.time() + STEP_S
+        while agent is not None and loop.time() < until_s:
+            name = agent.machine.find_step(
+                NodeName(opened.node), JobId(opened.job_id), opened.run, opened.step_id
+            )
+            stage = None if name is None else agent.machine.stage_of(name)
+            if stage in (Stage.STARTED, Stage.RUNNING):
+                return name
+            if stage is not None and stage > Stage.RUNNING:
+                return None
+            await asyncio.sleep(LOOK_S)
+        return None
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+class _Side:
+    """Owner of one of two streams that are joined."""
+
+    def __init__(
+        self, *, cluster_id: bytes, tls: TlsSide | None = None, taken: Stream | None = None
+    ) -> None:
+        """Own a stream that was taken over, or a new one that is to be dialled."""
+        self.stream = Stream(self, LIMIT, tls=tls) if taken is None else taken
+        self.ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        """Set when a dialled stream has shown that its host is of the cluster."""
+        self.early: list[bytes] = []
+        """What came before it was joined."""
+        self._cluster_id = cluster_id
+        self._other: _Side | None = None
+        if taken is not None:
+            taken.owner = self
+            taken.decoder.limit = LIMIT
+            taken.pause_reading()
+
+    def join(self, far: _Side) -> None:
+        """Pass everything on from now on, both ways."""
+        self._other, far._other = far, self
+        if self.stream.closing:
+            far.stream.close()
+            return
+        for message in self.early:
+            far.stream.send(message)
+        for message in far.early:
+            self.stream.send(message)
+        self.stream.resume_reading()
+
+    def refuse(self, code: str, text: str) -> None:
+        """Say why there is no stream, and end it."""
+        LOG.info("a stream is refused: %s", text)
+        self.stream.close(encode_stream(StreamRefused(code, text)))
+
+    # -- owner of the stream
+
+    def opened(self, stream: Stream) -> None:
+        """Check whom the certificate names."""
+        if stream.tls is not None:
+            names = stream.tls.names()
+            host = parse_host_name(names[0]) if len(names) == 1 else None
+            if host is None or host.cluster_id != self._cluster_id:
+                self.faulted(stream, "its certificate is of no host of this cluster")
+                return
+        if not self.ready.done():
+            self.ready.set_result(None)
+
+    def received(self, stream: Stream, messages: list[bytes]) -> None:
+        """Pass messages on; read no more while the other side takes none."""
+        if self._other is None:
+            self.early += messages
+            return
+        other = self._other.stream
+        for message in messages:
+            other.send(message)
+        if other.is_stuck or other.queued_bytes > QUEUED_BYTES_MAX:
+            other.tell_when_drained = True
+            stream.pause_reading()
+
+    def faulted(self, stream: Stream, sentence: str) -> None:
+        """End both: what came is no stream."""
+        if not self.ready.done():
+            self.ready.set_exception(PeerFault(sentence))
+            self.ready.exception()
+        stream.close()
+        if self._other is not None:
+            self._other.stream.close(encode_stream(StreamRefused("protocol", sentence)))
+
+    def drained(self, stream: Stream) -> None:
+        """Read the other side again."""
+        if self._other is not None:
+            self._other.stream.resume_reading()
+
+    def closed(self, stream: Stream) -> None:
+        """End the other side once it has what came before."""
+        if not self.ready.done():
+            self.ready.set_exception(PeerFault("the connection ended"))
+            self.ready.exception()
+        if self._other is not None:
+            self._other.stream.close()
