@@ -12,9 +12,11 @@ import pkgutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 
+from spur.agent import settings as agent
 from spur.controller import settings as controller
 from spur.events.declare import EVENTS
 from spur.slurm.columns.jobs import JOB_COLUMNS
@@ -187,19 +189,8 @@ def limits() -> Iterator[str]:
 
 def settings() -> Iterator[str]:
     """Yield the tables of settings, one for each program."""
-    yield "## spurctld"
-    yield ""
-    yield f"In `{controller.SETTINGS_FILE}`, in the controller's directory."
-    yield ""
-    yield "| key | default | from | to | meaning |"
-    yield "|---|---|---|---|---|"
-    defaults = {field.name: field.default for field in msgspec.structs.fields(controller.Settings)}
-    for name, _, doc in fields_of(controller.Settings):
-        default = defaults[name]
-        shown = "must be set" if default is msgspec.NODEFAULT else f"`{default}`"
-        least, most = (number(end) for end in controller.RANGES.get(name, ("-", "-")))
-        yield f"| `{name}` | {shown} | {least} | {most} | {doc} |"
-    yield ""
+    yield from daemon_settings("spurctld", controller, controller.Settings)
+    yield from daemon_settings("spurd", agent, agent.Settings)
     yield "## Spur-Cloud"
     yield ""
     yield "In the environment."
@@ -209,6 +200,23 @@ def settings() -> Iterator[str]:
     for row in SETTINGS:
         default = "must be set" if row.default is None else f"`{row.default}`"
         yield f"| `{row.variable}` | {default} | {row.unit} | {row.doc} |"
+
+
+def daemon_settings(program: str, module: ModuleType, cls: type[msgspec.Struct]) -> Iterator[str]:
+    """Yield the table of a daemon's settings file."""
+    yield f"## {program}"
+    yield ""
+    yield f"In `{module.SETTINGS_FILE}`, in its directory."
+    yield ""
+    yield "| key | default | from | to | meaning |"
+    yield "|---|---|---|---|---|"
+    defaults = {field.name: field.default for field in msgspec.structs.fields(cls)}
+    for name, _, doc in fields_of(cls):
+        default = defaults[name]
+        shown = "must be set" if default is msgspec.NODEFAULT else f"`{default}`"
+        least, most = (number(end) for end in module.RANGES.get(name, ("-", "-")))
+        yield f"| `{name}` | {shown} | {least} | {most} | {doc} |"
+    yield ""
 
 
 def slurm_parameters() -> Iterator[str]:
