@@ -51,7 +51,7 @@ class ChildRow:
     answers_history: bool = False
 
 
-CHILDREN: tuple[ChildRow, ...] = ()
+CHILDREN: tuple[ChildRow, ...] = (ChildRow(name="scheduler", module="spur.controller.scheduler"),)
 """What follows every front."""
 
 

@@ -73,6 +73,8 @@ def plan(state: State, now_ns: int, queue: Queue | None = None) -> Plan:
     if queue is None:
         queue = Queue(state)
     queue.refresh()
+    if not (queue.groups or queue.later or queue.stated or len(state.reasons)):
+        return Plan((), (), (), is_cut=False)
     return _Cycle(state, now_ns, queue).run()
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from sortedcontainers import SortedList
 
+from spur.projections.dependencies import never_holds
 from spur.projections.jobs import JobRow
 from spur.projections.resources import held_shares
 from spur.projections.runrows import RunRow
@@ -58,6 +59,7 @@ class Queue:
         self._changed: set[JobId] = set(state.runs.rows)
         state.jobs.watch(self)
         state.runs.watch(self)
+        state.dependencies.watch(self)
 
     # -- an index of the tables that it watches
     def change(self, key: JobId, old: Any, new: Any) -> None:
@@ -94,8 +96,10 @@ class Queue:
 
     def later_reason(self, job_id: JobId, job: JobRow, run: RunRow, now_ns: int) -> Reason:
         """Return why a job may not start yet; NONE when it may."""
-        if job.spec.dependency is not None:
-            return Reason.DEPENDENCY
+        dependency = self._state.dependencies.get(job_id)
+        if dependency is not None:
+            never = never_holds(dependency)
+            return Reason.DEPENDENCY_NEVER_SATISFIED if never else Reason.DEPENDENCY
         if job.spec.begin_ns > now_ns:
             return Reason.BEGIN_TIME
         return Reason.HELD_BY_ADMIN if run.priority == 0 else Reason.NONE
@@ -130,7 +134,7 @@ class Queue:
         if run.hold is not Hold.NONE:
             return
         key = queue_key(job_id, job, run)
-        if job.spec.begin_ns or run.priority == 0 or job.spec.dependency is not None:
+        if job.spec.begin_ns or run.priority == 0 or job_id in self._state.dependencies:
             self._filed[job_id] = _Filed(None, key)
             self.later.add(job_id)
         else:

@@ -176,11 +176,11 @@ def test_snapshot_process_dies_with_its_parent_and_is_started_again(tmp_path: Pa
             configure(client)
             submit_many(client, 120)
             until("there is a snapshot", lambda: info(cluster, member).snapshot_index > 100)
-            [helper] = children_of(member.pid)
+            helper = snapshotter(cluster, member)
             helper.send(signal.SIGKILL)
             submit_many(client, 120)
             until("there is another", lambda: info(cluster, member).snapshot_index > 200)
-        [helper] = children_of(member.pid)
+        helper = snapshotter(cluster, member)
         member.signal(signal.SIGKILL)
         until("the helper is gone", lambda: not helper.is_there)
     finally:
@@ -208,7 +208,7 @@ class Child:
         os.kill(self._pid, number)
 
 
-def children_of(pid: int) -> list[Child]:
-    """Return the children of a process."""
-    found = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [Child(int(word)) for word in found.split()]
+def snapshotter(cluster: Controllers, member: ControllerProcess) -> Child:
+    """Return the process that writes snapshots for a controller."""
+    processes = info(cluster, member).processes
+    return Child(next(each.pid for each in processes if each.name == "snapshotter"))

@@ -124,12 +124,12 @@ def shell(cluster: tuple[Path, Path], tmp_path: Path) -> Shell:
 
 
 def test_wrapped_command_is_submitted_and_shown(shell: Shell) -> None:
-    """Someone submits a command and looks for it."""
-    job_id = shell.submit("-n1", "--wrap=hostname")
+    """Someone submits a command, to be released later, and looks for it."""
+    job_id = shell.submit("-H", "-n1", "--wrap=hostname")
     user = shell.queue(job_id, "%u")
     shown = shell.run("squeue", "-j", job_id).stdout
     assert shown == (
-        f"{HEADER}{job_id:>18}     debug     wrap {user:>8} PD       0:00      1 (None)\n"
+        f"{HEADER}{job_id:>18}     debug     wrap {user:>8} PD       0:00      1 (JobHeldUser)\n"
     )
     assert shell.run("squeue", "--me", "-h", "-o", "%i", "-S", "-i").stdout.split()[0] == job_id
 
