@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from spur.commands.decide import Context
+from spur.commands.nodeasks import refuse_nodes, with_default_memory
 from spur.commands.permissions import Role, role_of
 from spur.projections.attachments import ATTACHMENT_NAMES
 from spur.projections.cluster import settings_of
@@ -87,17 +88,18 @@ def _over(name: str, limit: int, found: int) -> Rejection:
 
 
 def placed_spec(state: State, spec: JobSpec) -> JobSpec | Rejection:
-    """Return the spec with the default partition filled in when it names none."""
-    if spec.partitions:
-        return spec
-    default = default_partition(state)
-    if default is None:
-        return Rejection(
-            "unknown-partition",
-            "no partition is named and none is the default; nothing was changed",
-            "name one with --partition",
-        )
-    return msgspec.structs.replace(spec, partitions=(default,))
+    """Return the spec with what the site gives to those who name no partition and no memory."""
+    if not spec.partitions:
+        default = default_partition(state)
+        if default is None:
+            return Rejection(
+                "unknown-partition",
+                "no partition is named and none is the default; nothing was changed",
+                "name one with --partition",
+            )
+        spec = msgspec.structs.replace(spec, partitions=(default,))
+    ask = with_default_memory(state, spec.partitions[0], spec.ask)
+    return spec if ask is spec.ask else msgspec.structs.replace(spec, ask=ask)
 
 
 def refuse_submission(state: State, request: SubmitJob, context: Context) -> Rejection | None:
@@ -106,6 +108,7 @@ def refuse_submission(state: State, request: SubmitJob, context: Context) -> Rej
     refused = (
         _refuse_partitions(state, spec.partitions)
         or _refuse_spec(spec)
+        or refuse_nodes(state, spec.ask)
         or _refuse_nice(state, spec.nice, context)
         or _refuse_priority(state, request.priority, context)
         or _refuse_attachments(request.attachments, batch=spec.batch)

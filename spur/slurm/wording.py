@@ -61,6 +61,7 @@ _WORDINGS = {
     "step-too-large": Wording("More processors requested than permitted", 2005),
     "step-unavailable": Wording("Requested node configuration is not available", 2014),
     "job-pending": Wording("Job is pending execution", 2042),
+    "invalid-feature": Wording("Invalid feature specification", 2025),
     "invalid-dependency": Wording("Circular job dependency", 2092),
     "invalid-deadline": Wording(
         "Requested time limit is invalid (missing or exceeds some limit)", 2051

@@ -68,6 +68,13 @@ _ROWS = (
     _row("wrong-state", Fault.CALLER, Retry.NEVER, 1, "the subject's state does not allow this"),
     _row("not-permitted", Fault.CALLER, Retry.NEVER, 1, "the actor's role does not allow this"),
     _row("job-ended", Fault.CALLER, Retry.NEVER, 1, "the job has ended, or ends already"),
+    _row(
+        "invalid-feature",
+        Fault.CALLER,
+        Retry.NEVER,
+        1,
+        "a constraint can't be read, or names a feature that no node has",
+    ),
     _row("invalid-deadline", Fault.CALLER, Retry.NEVER, 1, "the deadline is over already"),
     _row(
         "invalid-dependency",
