@@ -25,7 +25,7 @@ def test_feature_that_is_none_is_refused(field: str, text: str) -> None:
     """A constraint is malformed, or names what no node has."""
     hall = Hall(SMALL_CONFIG.replace("cpus = 64", 'cpus = 64\nfeatures = ["fast"]'))
     assert hall.submit(replace(SPEC, ask=replace(ASK, **{field: "fast"})))
-    with pytest.raises(ValueError, match="can't be read|no node has feature"):
+    with pytest.raises(ValueError, match=r"can't be read|no node has feature"):
         hall.submit(replace(SPEC, ask=replace(ASK, **{field: text})))
 
 
