@@ -12,13 +12,20 @@ from spur.controller.birth import SIZES, TLS_DIRECTORY, NewController, give_birt
 from spur.controller.settings import SETTINGS_FILE
 from spur.slurm.configfile import parse_slurm_config
 from spur.up.layout import ControllerPlace, Layout, Places, free_ports
-from spur.up.processes import find, start
+from spur.up.processes import find, require_running, start
 from spur.values.config import ConfigFile
 from spur.values.configfile import CONFIG_FILE, ConfigErrors
 from spur.values.errors import OperatorFault, Rejection, SpurError
-from spur.wire.cluster import AcceptClock, AddHost, Configured, HostAdded, Reconfigure
+from spur.wire.cluster import (
+    AcceptClock,
+    AddHost,
+    Configured,
+    HostAdded,
+    Reconfigure,
+)
 
 __all__ = [
+    "RELAY",
     "administering",
     "configure",
     "count_controllers",
@@ -31,6 +38,9 @@ CONTROLLER = "spur.controller.main"
 
 RELAY = "relay"
 """The host whose agent takes this machine's commands to the controllers."""
+
+LOOK_S = 1.0
+"""How long is waited for an answer before it is looked whether the process is still there."""
 
 SERVING_S = 30.0
 """How long a new cluster may take until it answers, an election included."""
@@ -119,19 +129,21 @@ def _wait_until_served(places: Places, layout: Layout) -> None:
 
     Whoever calls `spur up` stands before this machine, and its clock is the only one there is.
     """
+    end_s = time.monotonic() + SERVING_S
+    answer: HostAdded | Rejection | None = None
     with administering(places, layout) as client:
-        try:
-            answer = client.ask(AddHost(RELAY, "admin"), HostAdded)
+        while not isinstance(answer, HostAdded):
             if isinstance(answer, Rejection) and answer.code == "clock-step":
                 client.do(AcceptClock())
-                answer = client.ask(AddHost(RELAY, "admin"), HostAdded)
-        except SpurError as fault:
-            logs = ", ".join(str(places.log(place.name)) for place in layout.controllers)
-            raise OperatorFault(
-                f"the controllers do not serve: {fault}\nhint: see what they say in {logs}"
-            ) from fault
-    if isinstance(answer, Rejection):
-        raise OperatorFault(f"the controllers refuse to begin: {answer.text}")
+            elif isinstance(answer, Rejection):
+                raise OperatorFault(f"the controllers refuse to begin: {answer.text}")
+            try:
+                # The same host asked for again keeps its id, so this may be asked at any time.
+                answer = client.ask(AddHost(RELAY, "admin"), HostAdded, deadline_s=LOOK_S)
+            except SpurError as fault:
+                require_running(places, [place.name for place in layout.controllers])
+                if time.monotonic() > end_s:
+                    raise OperatorFault(f"the controllers do not serve: {fault}") from fault
 
 
 @contextmanager

@@ -7,6 +7,7 @@ DIR/agents/n1               an agent's directory
 DIR/log/c1.log              what a process says
 DIR/run/c1.pid              which process it is
 DIR/c1.sock                 a controller's Unix socket
+DIR/relay.sock              the Unix socket for commands, whoever leads
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from spur.values.errors import OperatorFault
 __all__ = [
     "LAYOUT_FILE",
     "SOCKET_PATH_BYTES_MAX",
+    "AgentPlace",
     "ControllerPlace",
     "Layout",
     "Places",
@@ -38,7 +40,7 @@ LAYOUT_FILE = "up.json"
 SOCKET_PATH_BYTES_MAX = 107
 """Source: unix(7), sun_path."""
 
-LONGEST_SOCKET = "c5.sock"
+LONGEST_SOCKET = "relay.sock"
 
 PORTS = range(25_000, 32_000)
 """Below the ports that Linux hands out to outgoing connections, so that a cluster that is down for
@@ -55,10 +57,25 @@ class ControllerPlace(msgspec.Struct, frozen=True, kw_only=True):
     rpc_address: str
 
 
+class AgentPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent, and what each of its nodes has."""
+
+    name: str
+    nodes: tuple[str, ...] = ()
+    """Empty for the one that takes this machine's commands to the controllers."""
+    address: str = ""
+    cpus: int = 0
+    memory_mib: int = 0
+    gpu_kind: str = ""
+    gpus: int = 0
+
+
 class Wish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a cluster should be, as far as somebody said."""
 
     nodes: int = 4
+    nodes_per_agent: int = 0
+    """0 for one each, or more when there are many."""
     cpus: int = 8
     """Of each node, as are the GPUs."""
     gpus: str = ""
@@ -72,6 +89,7 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     uid: int
     """Whose cluster it is."""
     controllers: tuple[ControllerPlace, ...]
+    agents: tuple[AgentPlace, ...] = ()
     wish: Wish
     is_configured: bool = False
     """Whether the cluster has taken a configuration that fits the wish."""
@@ -90,6 +108,10 @@ class Places:
     def controller(self, name: str) -> Path:
         """Return a controller's directory."""
         return self.controllers / name
+
+    def agent(self, name: str) -> Path:
+        """Return an agent's directory."""
+        return self.agents / name
 
     def socket(self, name: str) -> Path:
         """Return the Unix socket of a process."""

@@ -21,8 +21,9 @@ import msgspec
 
 import spur
 from spur.up.layout import Places, write_whole
+from spur.values.errors import OperatorFault
 
-__all__ = ["Mark", "children_of", "find", "memory_kib", "start", "stop"]
+__all__ = ["Mark", "children_of", "find", "memory_kib", "require_running", "start", "stop"]
 
 STOP_S = 15.0
 """How long a process may take to end after SIGTERM."""
@@ -107,6 +108,16 @@ def stop(places: Places, names: Sequence[str]) -> list[str]:
     return ended
 
 
+def require_running(places: Places, names: Sequence[str]) -> None:
+    """See that these processes run. Raises: OperatorFault with the last words of one that ended."""
+    for name in names:
+        if find(places, name) is None:
+            log = places.log(name)
+            lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+            last = lines[-1] if lines else "it said nothing"
+            raise OperatorFault(f"{name} ended: {last}\nhint: all it said is in {log}")
+
+
 def children_of(pid: int) -> Iterator[tuple[int, str]]:
     """Yield pid and module of each process of ours below this one."""
     try:
@@ -163,7 +174,7 @@ def _mark_of(pid: int) -> Mark | None:
 
 def _environment() -> dict[str, str]:
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_FOREIGN)}
+    """Return what a daemon inherits; it finds the packages where we found them."""
     ours = os.path.dirname(os.path.dirname(os.path.abspath(spur.__file__)))
-    others = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-    folders = [ours, *(os.path.abspath(folder) for folder in others)]
+    folders = [ours, *(os.path.abspath(folder) for folder in sys.path if os.path.isdir(folder))]
     return {**kept, "PYTHONPATH": os.pathsep.join(dict.fromkeys(folders))}

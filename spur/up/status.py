@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from spur.client.blocking import BlockingClient
-from spur.up.layout import ControllerPlace, Layout, Places
+from spur.up.layout import AgentPlace, ControllerPlace, Layout, Places
 from spur.up.processes import children_of, find, memory_kib
 from spur.values.errors import SpurError
 from spur.wire.cluster import ReplicaInfo, ShowReplica
@@ -14,6 +14,9 @@ from spur.wire.cluster import ReplicaInfo, ShowReplica
 __all__ = ["process_rows"]
 
 Row = dict[str, str | int | bool]
+
+_ROLES = {"spur.controller.frontmain": "front"}
+"""What a process is called whose module is called otherwise."""
 
 ANSWER_S = 2.0
 """How long a process may take to say how it is."""
@@ -23,7 +26,8 @@ def process_rows(places: Places, layout: Layout) -> list[Row]:
     """Return one row for each process: its own first, then those that it keeps."""
     with ThreadPoolExecutor(max_workers=len(layout.controllers)) as pool:
         found = pool.map(lambda place: _controller_rows(places, place), layout.controllers)
-        return [row for rows in found for row in rows]
+        controllers = [row for rows in found for row in rows]
+    return [*controllers, *(row for place in layout.agents for row in _agent_rows(places, place))]
 
 
 def _controller_rows(places: Places, place: ControllerPlace) -> list[Row]:
@@ -38,6 +42,14 @@ def _controller_rows(places: Places, place: ControllerPlace) -> list[Row]:
     return [row, *_children(place.name, mark.pid)]
 
 
+def _agent_rows(places: Places, place: AgentPlace) -> list[Row]:
+    mark = find(places, place.name)
+    role = "agent" if place.nodes else "relay"
+    address = place.address or f"unix:{places.socket(place.name)}"
+    row = _row(place.name, role, mark.pid if mark else 0, address)
+    return [row, *(_children(place.name, mark.pid) if mark else ())]
+
+
 def _info(places: Places, place: ControllerPlace) -> ReplicaInfo | None:
     try:
         address = f"unix:{places.socket(place.name)}"
@@ -50,7 +62,7 @@ def _info(places: Places, place: ControllerPlace) -> ReplicaInfo | None:
 
 def _children(name: str, pid: int) -> Iterator[Row]:
     for child, module in children_of(pid):
-        yield _row(name, module.rpartition(".")[2], child, "")
+        yield _row(name, _ROLES.get(module, module.rpartition(".")[2]), child, "")
 
 
 def _row(name: str, role: str, pid: int, address: str) -> Row:

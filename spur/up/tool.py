@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,7 +16,9 @@ import msgspec
 
 from spur.client.locate import ADDRESS_FILE
 from spur.slurm.configfile import SLURM_FILE
+from spur.up.agents import plan_agents, start_agents, wait_until_ready
 from spur.up.cluster import (
+    RELAY,
     configure,
     count_controllers,
     make_controllers,
@@ -30,6 +32,7 @@ from spur.up.status import process_rows
 from spur.values.config import ConfigFile
 from spur.values.configfile import CONFIG_FILE
 from spur.values.errors import OperatorFault
+from spur.values.hostlist import format_hostlist
 
 __all__ = ["down", "environment", "status", "up"]
 
@@ -39,17 +42,15 @@ Say = Callable[[str], None]
 def up(
     directory: str,
     *,
-    controllers: int | None,
-    nodes: int | None,
-    cpus: int | None,
-    gpus: str | None,
-    files: Sequence[ConfigFile],
+    controllers: int | None = None,
+    numbers: Mapping[str, int | str | None],
+    files: Sequence[ConfigFile] = (),
     say: Say,
 ) -> None:
     """Make the cluster if there is none, and start what does not run.
 
-    What is None stays as it is, or takes its default in a new cluster. `files` are a site's own
-    configuration; empty for one that follows from the numbers.
+    What is None stays as it is, or takes its default in a new cluster. `numbers` are fields of
+    `Wish`; `files` are a site's own configuration instead.
 
     Raises: OperatorFault, saying how far it came.
     """
@@ -58,7 +59,7 @@ def up(
     with _alone(places):
         layout = places.read()
         before = Wish() if layout is None else layout.wish
-        wish = _wish(before, nodes=nodes, cpus=cpus, gpus=gpus, has_conf=bool(files))
+        wish = _wish(before, has_conf=bool(files), numbers=numbers)
         if layout is None:
             count = count_controllers(files) if controllers is None else controllers
             layout = Layout(uid=os.geteuid(), controllers=plan_controllers(count), wish=wish)
@@ -77,7 +78,8 @@ def up(
         for name in start_controllers(places, layout):
             say(f"started controller {name}")
         if not layout.is_configured:
-            _hand_in(places, layout, config, say)
+            layout = _hand_in(places, layout, config, say)
+        _bring_agents(places, layout, say)
 
 
 def environment(directory: str) -> dict[str, str]:
@@ -111,7 +113,8 @@ def down(directory: str) -> list[str]:
     places = _places(directory)
     layout = _known(places)
     with _alone(places):
-        return stop(places, [place.name for place in layout.controllers])
+        controllers = [place.name for place in layout.controllers]
+        return stop(places, [*controllers, *(place.name for place in layout.agents)])
 
 
 def _places(directory: str) -> Places:
@@ -128,32 +131,32 @@ def _known(places: Places) -> Layout:
     return layout
 
 
-def _wish(
-    before: Wish, *, nodes: int | None, cpus: int | None, gpus: str | None, has_conf: bool
-) -> Wish:
+def _wish(before: Wish, *, has_conf: bool, numbers: Mapping[str, int | str | None]) -> Wish:
+    """Return what is wished for now: files of a site's own, or the numbers that were given."""
     if has_conf:
         return Wish(has_conf=True)
-    if before.has_conf and nodes is None and cpus is None and gpus is None:
-        return before
-    return Wish(
-        nodes=before.nodes if nodes is None else nodes,
-        cpus=before.cpus if cpus is None else cpus,
-        gpus=before.gpus if gpus is None else gpus,
-    )
+    given = {key: value for key, value in numbers.items() if value is not None}
+    return msgspec.structs.replace(before, has_conf=False, **given) if given else before
 
 
 def _files(layout: Layout, files: Sequence[ConfigFile]) -> tuple[ConfigFile, ...]:
     """Return what is to be handed in: the site's files, or made ones; and whose cluster it is."""
     wish = layout.wish
     names = [place.name for place in layout.controllers]
-    given = tuple(files) or made_config(names, nodes=wish.nodes, cpus=wish.cpus, gpus=wish.gpus)
+    given = tuple(files) or made_config(
+        names,
+        nodes=wish.nodes,
+        nodes_per_agent=wish.nodes_per_agent,
+        cpus=wish.cpus,
+        gpus=wish.gpus,
+    )
     if layout.uid == 0 or any(file.name == CONFIG_FILE for file in given):
         return given
     return (*given, administrator(layout.uid))
 
 
-def _hand_in(places: Places, layout: Layout, config: Sequence[ConfigFile], say: Say) -> None:
-    """Have the files in force, keep them beside, and only then remember that it was asked for."""
+def _hand_in(places: Places, layout: Layout, config: Sequence[ConfigFile], say: Say) -> Layout:
+    """Have the files in force, keep them beside, and only then remember that it was done."""
     changes = configure(places, layout, config)
     for file in config:
         # Included files may have names with directories; whatever leads out of ours is not kept.
@@ -161,10 +164,28 @@ def _hand_in(places: Places, layout: Layout, config: Sequence[ConfigFile], say: 
         if target.is_relative_to(places.conf.resolve()):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(file.text, encoding="utf-8")
-    addresses = "".join(f"unix:{places.socket(place.name)}\n" for place in layout.controllers)
-    (places.conf / ADDRESS_FILE).write_text(addresses, encoding="utf-8")
-    places.write(msgspec.structs.replace(layout, is_configured=True))
+    (places.conf / ADDRESS_FILE).write_text(f"unix:{places.socket(RELAY)}\n", encoding="utf-8")
     say(f"the configuration is in force, with {changes} changes")
+    done = msgspec.structs.replace(layout, is_configured=True)
+    places.write(done)
+    return done
+
+
+def _bring_agents(places: Places, layout: Layout, say: Say) -> None:
+    """Have an agent for each host of the configuration in force, whoever handed that in."""
+    agents = plan_agents(places, layout)
+    others = [place.name for place in layout.agents if place not in agents]
+    for name in stop(places, others):
+        say(f"ended agent {name}, whose nodes are others now")
+    if agents != layout.agents:
+        layout = msgspec.structs.replace(layout, agents=agents)
+        places.write(layout)
+    started = start_agents(places, layout)
+    if started:
+        say(f"started agents {format_hostlist(started)}")
+        missing = wait_until_ready(places, layout)
+        if missing:
+            say(f"not there yet: {format_hostlist(missing)}; see {places.log('NAME')}")
 
 
 @contextmanager

@@ -62,7 +62,7 @@ def our_cluster(directory: Path, options: argparse.Namespace) -> Iterator[Comman
     files: tuple[ConfigFile, ...] = read_config_files(options.oracle) if options.oracle else ()
     name = str(directory)
     try:
-        up(name, controllers=1, nodes=None, cpus=None, gpus=None, files=files, say=_say)
+        up(name, numbers={}, files=files, say=_say)
         found = environment(name)
         make_names(found["PATH"], "spur")
         path = f"{found['PATH']}:/usr/bin:/bin"

@@ -8,75 +8,27 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from spur.testing.machine import ENVIRONMENT, MachineCluster
 
 NOBODY = 65534
 
 BECOME_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-"""Whichever interpreter it is, it finds the packages of this one."""
-
-MAIN = "from spur_cli.main import main; raise SystemExit(main())"
-
-
-class Cluster:
-    """A cluster in a directory, by its commands alone."""
-
-    def __init__(
-        self, directory: Path, python: str = sys.executable, prefix: Sequence[str] = ()
-    ) -> None:
-        self.directory = directory
-        self._python = python
-        self._prefix = prefix
-
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command of `spur` for this directory."""
-        return subprocess.run(
-            [*self._prefix, self._python, "-c", MAIN, *words, "--dir", str(self.directory)],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=ENVIRONMENT,
-        )
-
-    def up(self, *options: str) -> str:
-        """Bring it up and return what was said; the test fails when it does not come up."""
-        done = self.run("up", *options)
-        assert (done.returncode, done.stdout) == (0, ""), done.stderr
-        return done.stderr
-
-    def shell(self, script: str) -> str:
-        """Return what a shell prints that has taken what `spur env` says, and nothing else."""
-        found = self.run("env").stdout
-        clean = {"PATH": "/usr/bin:/bin", "HOME": str(self.directory)}
-        done = subprocess.run(
-            [*self._prefix, "sh", "-ec", f"{found}\n{script}"],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=clean,
-        )
-        assert (done.returncode, done.stderr) == (0, "")
-        return done.stdout
-
-    def processes(self) -> list[dict[str, str | int | bool]]:
-        """Return the rows of `spur status`."""
-        return [json.loads(line) for line in self.run("status", "--json").stdout.splitlines()]
-
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
+def cluster(tmp_path: Path) -> Iterator[MachineCluster]:
     """Yield a place for a cluster, which is ended with all that is in it."""
-    made = Cluster(tmp_path / "up")
+    made = MachineCluster(tmp_path / "up")
     yield made
     made.run("down")
 
 
-def test_cluster_comes_up_comes_back_and_ends(cluster: Cluster) -> None:
+def test_cluster_comes_up_comes_back_and_ends(cluster: MachineCluster) -> None:
     """Someone tries it: up, a look, a crash, up again, down, and up again with its job there."""
     said = cluster.up("--nodes", "2", "--gpus", "gfx942:8")
     assert "started controller c1" in said
@@ -96,7 +48,7 @@ def test_cluster_comes_up_comes_back_and_ends(cluster: Cluster) -> None:
     assert cluster.shell("squeue -h -o %i") == "1\n"
 
 
-def test_three_controllers_answer_whoever_leads(cluster: Cluster) -> None:
+def test_three_controllers_answer_whoever_leads(cluster: MachineCluster) -> None:
     """Someone asks for three and kills the one that leads: commands go on."""
     cluster.up("--controllers", "3")
     [leader] = [row for row in cluster.processes() if row["leader"]]
@@ -107,7 +59,7 @@ def test_three_controllers_answer_whoever_leads(cluster: Cluster) -> None:
     assert "was born with 3 controllers" in refused.stderr
 
 
-def test_pid_of_another_process_is_left_alone(cluster: Cluster) -> None:
+def test_pid_of_another_process_is_left_alone(cluster: MachineCluster) -> None:
     """A machine was started anew, and the pid that is written down is somebody else's now."""
     cluster.up()
     cluster.run("down")
@@ -133,7 +85,7 @@ def test_pid_of_another_process_is_left_alone(cluster: Cluster) -> None:
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_made(
-    cluster: Cluster, words: list[str], sentence: str
+    cluster: MachineCluster, words: list[str], sentence: str
 ) -> None:
     """Someone mistypes an option: nothing was made, and the right one works after it."""
     refused = cluster.run("up", *words)
@@ -164,7 +116,7 @@ def test_ordinary_user_has_a_cluster_without_root() -> None:
         pytest.skip("no interpreter, or none of the sources, is for every user to read")
     with tempfile.TemporaryDirectory(prefix="spur-") as name:
         os.chown(name, NOBODY, NOBODY)
-        cluster = Cluster(Path(name) / "up", python, BECOME_NOBODY)
+        cluster = MachineCluster(Path(name) / "up", python, BECOME_NOBODY)
         try:
             cluster.up("--nodes", "2")
             conf = cluster.directory / "conf" / "slurm.conf"

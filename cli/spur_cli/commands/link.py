@@ -24,10 +24,15 @@ _LAUNCHER = """\
 import sys
 
 sys.path[:0] = {paths!r}
-
+{lighter}
 from spur_cli.main import main
 
 sys.exit(main())
+"""
+
+_LIGHTER = """\
+# msgspec takes typing's own names where this package is missing: a third less to import.
+sys.modules["typing_extensions"] = None
 """
 
 
@@ -48,7 +53,7 @@ def make_names(directory: str, *others: str) -> list[str]:
 
     Raises: OperatorFault when a file of another make has one of them, or it can't be written.
     """
-    names = sorted({row.alias for row in COMMANDS if row.alias} | set(others))
+    names = sorted({*_aliases(), *others})
     try:
         os.makedirs(directory, exist_ok=True)
         foreign = [name for name in names if _is_foreign(os.path.join(directory, name))]
@@ -64,6 +69,10 @@ def make_names(directory: str, *others: str) -> list[str]:
     return names
 
 
+def _aliases() -> set[str]:
+    return {row.alias for row in COMMANDS if row.alias}
+
+
 def _is_foreign(path: str) -> bool:
     try:
         with open(path, "rb") as file:
@@ -74,7 +83,8 @@ def _is_foreign(path: str) -> bool:
 
 def _write(path: str) -> None:
     """Write one launcher, so that a command that starts meanwhile finds the old or the new one."""
-    text = _LAUNCHER.format(python=sys.executable, mark=MARK, paths=_paths())
+    lighter = _LIGHTER if os.path.basename(path) in _aliases() else ""
+    text = _LAUNCHER.format(python=sys.executable, mark=MARK, paths=_paths(), lighter=lighter)
     scratch = f"{path}.{os.getpid()}"
     with open(scratch, "w", encoding="utf-8") as file:
         file.write(text)
@@ -83,9 +93,9 @@ def _write(path: str) -> None:
 
 
 def _paths() -> list[str]:
-    """Return where the packages lie that these commands import."""
+    """Return where the packages lie that these commands import, or daemons that they start."""
     found: list[str] = []
-    for package in ("spur", "spur_cli", "msgspec"):
+    for package in ("spur", "spur_cli", "spur_migrations", "msgspec"):
         spec = importlib.util.find_spec(package)
         if spec is None or spec.origin is None:
             raise OperatorFault(f"package {package} is not installed; nothing was made")

@@ -18,6 +18,8 @@ from spur_cli.registry import Command
 
 __all__ = ["run"]
 
+_NUMBERS = ("nodes", "nodes_per_agent", "cpus", "gpus")
+
 PROCESSES = (
     Column("name", "NAME"),
     Column("role", "ROLE"),
@@ -49,9 +51,7 @@ def _up(tool: Tool, options: argparse.Namespace) -> int:
     tool["up"](
         options.dir,
         controllers=options.controllers,
-        nodes=options.nodes,
-        cpus=options.cpus,
-        gpus=options.gpus,
+        numbers={key: getattr(options, key) for key in _NUMBERS},
         files=files,
         say=_say,
     )
@@ -93,6 +93,9 @@ def _up_options(parser: argparse.ArgumentParser) -> None:
     shape = parser.add_mutually_exclusive_group()
     shape.add_argument("--nodes", type=int, help="how many, called n1, n2 ... (default: 4)")
     shape.add_argument("--conf", help="a slurm.conf with what lies beside it, or a spur.toml")
+    parser.add_argument(
+        "--nodes-per-agent", type=int, help="0 for one each, or more when there are many (default)"
+    )
     parser.add_argument("--cpus", type=int, help="CPUs that each node has (default: 8)")
     parser.add_argument("--gpus", help="GPUs that each node has, such as gfx942:8 (default: none)")
 
