@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import resource
+import termios
 from typing import NamedTuple, NoReturn
 
-from spur.agent.identity import User, become
+from spur.agent.cpus import bound_cpus
+from spur.agent.identity import User, acting_as, become
 from spur.agent.linux import die_with_parent, restore_signals
 from spur.agent.manifest import Site
 from spur.agent.outputs import Files, OpenFiles
@@ -19,10 +22,10 @@ from spur.wire.agents import LaunchOrder
 
 __all__ = [
     "LIMITS",
-    "Program",
+    "Setup",
     "batch_files",
-    "batch_program",
-    "cpus_of",
+    "batch_setup",
+    "cannot_enter",
     "enter",
     "execute",
     "text_of",
@@ -49,7 +52,7 @@ USER_ENVIRONMENT_S = 10
 _NO_TEXT = JobText(b"/", (b"",), b"", b"", b"", b"")
 
 
-class Program(NamedTuple):
+class Setup(NamedTuple):
     """What to execute, and how the process is set up for it."""
 
     path: bytes
@@ -95,9 +98,9 @@ def batch_files(order: LaunchOrder, text: JobText, user: User) -> Files:
     )
 
 
-def batch_program(
+def batch_setup(
     order: LaunchOrder, site: Site, text: JobText, user: User, script: bytes, words: str
-) -> Program:
+) -> Setup:
     """Return the program of a batch script that lies at a path."""
     submitted = decode_environment(order.environment)
     umask, limits = _umask(submitted), _limits(submitted)
@@ -142,29 +145,16 @@ def batch_program(
         environment[b"SLURM_CONF"] = os.fsencode(site.slurm_conf)
     else:
         environment[b"SPUR_SOCKET"] = os.fsencode(site.relay)
-    return Program(
+    return Setup(
         path=script,
         argv=(script, *text.argv[1:]),
         environment=environment,
         directory=text.working_directory,
         umask=umask,
         limits=limits,
-        cpus=cpus_of(order.shares[0].cpu_set, order.task_plugin),
+        cpus=bound_cpus(order.shares[0].cpu_set, order.task_plugin),
         words=words,
     )
-
-
-def cpus_of(cpu_set: bytes, task_plugin: str) -> frozenset[int]:
-    """Return the CPUs that processes are bound to; empty where none are.
-
-    Binding is for a plugin that does it, and for a machine that has the CPUs: nodes that are only
-    declared share what there is.
-    """
-    if "affinity" not in task_plugin and "cgroup" not in task_plugin:
-        return frozenset()
-    mask = int.from_bytes(cpu_set, "big")
-    found = frozenset(cpu for cpu in range(mask.bit_length()) if mask >> cpu & 1)
-    return found if found <= os.sched_getaffinity(0) else frozenset()
 
 
 def _appends(open_mode: bytes, default: bool) -> bool:
@@ -217,38 +207,56 @@ def user_environment(user: User) -> dict[bytes, bytes]:
 # -- in the process that becomes the program
 
 
-def execute(program: Program, files: OpenFiles, user: User, parent: int) -> NoReturn:
-    """Turn this process, a fresh child of the supervisor, into the program.
+def execute(
+    setup: Setup, files: OpenFiles, user: User, parent: int, *, terminal: bool = False
+) -> NoReturn:
+    """Turn this process, a fresh child of the supervisor, into a program.
 
-    What fails is said on the program's stderr, and the process exits with the error's number.
+    With `terminal`, its input is the terminal that controls it. What fails is said on the program's
+    stderr, and the process exits with the error's number.
     """
     number = errno.EIO
+    path = setup.path
     try:
-        _set_up(program, files, user, parent)
-        os.execve(program.path, program.argv, program.environment)
+        _set_up(setup, files, user, parent)
+        if terminal:
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        path = _found(setup)
+        os.execve(path, setup.argv, setup.environment)
     except OSError as error:
         number = error.errno or number
-        _complain(f"{program.words}execve(): {_unstartable(program.path, error)}")
+        _complain(f"{setup.words}execve(): {_unstartable(path, error)}")
     finally:
         os._exit(number)
 
 
-def _set_up(program: Program, files: OpenFiles, user: User, parent: int) -> None:
+def _found(setup: Setup) -> bytes:
+    """Return where the program is; a bare name is looked for in its own PATH."""
+    name = setup.path
+    if b"/" not in name:
+        for folder in setup.environment.get(b"PATH", b"").split(b":"):
+            path = os.path.join(folder or b".", name)
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                return path
+    return name
+
+
+def _set_up(setup: Setup, files: OpenFiles, user: User, parent: int) -> None:
     os.setsid()
     restore_signals()
     for place, number in enumerate(files):
         os.dup2(number, place)
-    for number, soft, hard in program.limits:
+    for number, soft, hard in setup.limits:
         _limit(number, soft, hard)
     become(user)
     die_with_parent(parent)
-    if program.cpus:
+    if setup.cpus:
         with contextlib.suppress(OSError):
-            os.sched_setaffinity(0, program.cpus)
-    os.umask(program.umask)
-    program.environment[b"SLURM_TASK_PID"] = b"%d" % os.getpid()
-    enter(program.directory, program.words)
-    _make_temporary(program)
+            os.sched_setaffinity(0, setup.cpus)
+    os.umask(setup.umask)
+    setup.environment[b"SLURM_TASK_PID"] = b"%d" % os.getpid()
+    enter(setup.directory, setup.words)
+    _make_temporary(setup)
 
 
 def _limit(number: int, soft: int, hard: int) -> None:
@@ -273,17 +281,36 @@ def enter(directory: bytes, words: str) -> None:
     try:
         os.chdir(directory)
     except OSError as error:
-        name = os.fsdecode(directory)
-        _complain(
-            f"{words}couldn't chdir to `{name}': {os.strerror(error.errno or 0)}: "
-            "going to /tmp instead"
-        )
+        _complain(_homeless(directory, error, words))
         os.chdir("/tmp")
 
 
-def _make_temporary(program: Program) -> None:
+def cannot_enter(directory: bytes, words: str, user: User) -> str:
+    """Return the sentence about a working directory that the user can't enter; else nothing.
+
+    Slurm's step daemon says it too, before the task itself does.
+    """
+    try:
+        with acting_as(user):
+            before = os.open(".", os.O_PATH | os.O_DIRECTORY)
+            try:
+                os.chdir(directory)
+                os.fchdir(before)
+            finally:
+                os.close(before)
+    except OSError as error:
+        return _homeless(directory, error, words)
+    return ""
+
+
+def _homeless(directory: bytes, error: OSError, words: str) -> str:
+    name, reason = os.fsdecode(directory), os.strerror(error.errno or 0)
+    return f"{words}couldn't chdir to `{name}': {reason}: going to /tmp instead"
+
+
+def _make_temporary(setup: Setup) -> None:
     """Make the directory that TMPDIR names."""
-    path = program.environment.get(b"TMPDIR")
+    path = setup.environment.get(b"TMPDIR")
     if path is None:
         return
     try:
@@ -293,9 +320,9 @@ def _make_temporary(program: Program) -> None:
     except OSError as error:
         name = os.fsdecode(path)
         reason = os.strerror(error.errno or 0)
-        _complain(f"{program.words}Unable to create TMPDIR [{name}]: {reason}")
-        _complain(f"{program.words}Setting TMPDIR to /tmp")
-        program.environment[b"TMPDIR"] = b"/tmp"
+        _complain(f"{setup.words}Unable to create TMPDIR [{name}]: {reason}")
+        _complain(f"{setup.words}Setting TMPDIR to /tmp")
+        setup.environment[b"TMPDIR"] = b"/tmp"
 
 
 def _unstartable(path: bytes, error: OSError) -> str:

@@ -59,6 +59,7 @@ class Tending:
         """Whether something remains to be done though nothing lives; asked after each event."""
         self.ended_boot_ns = 0
         """When the last process ended."""
+        self._alarm: tuple[float, Callable[[], None]] | None = None
         self._terms_all = terms_all
         self._kill_due: float | None = None
         self._signalled: set[int] = set()
@@ -104,15 +105,19 @@ class Tending:
                 call = self._calls.get(number)
                 if call is not None:
                     call(events)
-            self._kill_when_due()
+            self._do_what_is_due()
+
+    def alarm(self, after_s: float | None, call: Callable[[], None]) -> None:
+        """Call once, after a time; None takes back what was set."""
+        self._alarm = None if after_s is None else (time.monotonic() + after_s, call)
 
     def _wait_ms(self, sweeps: bool) -> float | None:
         if sweeps:
             wait_s, self._sweep_s = self._sweep_s, min(self._sweep_s * 2, _SWEEP_S[1])
             return wait_s * 1000
-        if self._kill_due is not None:
-            return max(self._kill_due - time.monotonic(), 0) * 1000 + 1
-        return None
+        due = [self._kill_due, None if self._alarm is None else self._alarm[0]]
+        moments = [moment for moment in due if moment is not None]
+        return max(min(moments) - time.monotonic(), 0) * 1000 + 1 if moments else None
 
     def _collect(self) -> bool:
         """Collect what ended, and return whether anything lives."""
@@ -185,7 +190,11 @@ class Tending:
                     self.signal_mains(number)
         self._kill_due = due if self._kill_due is None else min(due, self._kill_due)
 
-    def _kill_when_due(self) -> None:
-        if self._kill_due is not None and time.monotonic() >= self._kill_due:
+    def _do_what_is_due(self) -> None:
+        now = time.monotonic()
+        if self._kill_due is not None and now >= self._kill_due:
             signal_all(os.getpid(), signal.SIGKILL)
-            self._kill_due = time.monotonic() + _SWEEP_S[1]  # what was made meanwhile
+            self._kill_due = now + _SWEEP_S[1]  # what was made meanwhile
+        if self._alarm is not None and now >= self._alarm[0]:
+            call, self._alarm = self._alarm[1], None
+            call()

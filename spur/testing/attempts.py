@@ -16,18 +16,29 @@ from typing import Any
 import msgspec
 
 from spur.agent.control import Order, deliver
-from spur.agent.manifest import MANIFEST, OUTCOME, Manifest, Outcome, Site, decode_outcome
-from spur.agent.manifest import encode_manifest as encode
+from spur.agent.manifest import (
+    MANIFEST,
+    OUTCOME,
+    AttemptName,
+    Launch,
+    Manifest,
+    Outcome,
+    Site,
+    decode_outcome,
+    directory_name,
+    encode_manifest,
+)
 from spur.agent.notices import Claimed, Ended, Gone
 from spur.agent.warm import Warm, WarmNotice
 from spur.slurm.exports import encode_environment
 from spur.values.config import NodeBlock, NodeStart
 from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec, JobText, ResourceAsk, Sharing, encode_text
+from spur.values.steps import Dealing
 from spur.values.tres import NodeShare, Per, cpu_set
-from spur.wire.agents import LaunchOrder
+from spur.wire.agents import LaunchOrder, LaunchStepOrder
 
-__all__ = ["ASK", "BLOCK", "SPEC", "Life", "Nursery", "launch_order"]
+__all__ = ["ASK", "BLOCK", "SPEC", "Life", "Nursery", "launch_order", "step_order"]
 
 ASK = ResourceAsk(
     nodes_min=1,
@@ -151,6 +162,30 @@ def launch_order(
     return msgspec.structs.replace(order, **changes)
 
 
+def step_order(**changes: Any) -> LaunchStepOrder:
+    """Return the order for step 0 of job 5, with one task on node n1."""
+    order = LaunchStepOrder(
+        node=NodeName("n1"),
+        job_id=JobId(5),
+        run=0,
+        attempt=1,
+        step_id=0,
+        name="prog",
+        uid=os.geteuid(),
+        gid=os.getegid(),
+        shares=(NodeShare(NodeName("n1"), 1, 500, 0, cpu_set(1), False),),
+        tasks=(1,),
+        dealing=Dealing.BLOCK,
+        plane=1,
+        cpus_per_task=1,
+        key_digest=b"",
+        limit_ns=0,
+        cluster_name="demo",
+        kill_wait_s=5,
+    )
+    return msgspec.structs.replace(order, **changes)
+
+
 @dataclass
 class Life:
     """What came of one supervisor."""
@@ -204,18 +239,20 @@ class Nursery:
                 life.status = notice.status
                 life.gone.set()
 
-    async def begin(self, order: LaunchOrder, *, host_name: str = "") -> Life:
+    async def begin(self, order: Launch, *, host_name: str = "") -> Life:
         """Write a manifest and have a supervisor forked for it."""
-        directory = self.spool / f"{order.job_id}.{order.run}.run.{order.attempt}.{order.node}"
+        step = order.step_id if isinstance(order, LaunchStepOrder) else None
+        name = AttemptName(order.node, order.job_id, order.run, step, order.attempt)
+        directory = self.spool / directory_name(name)
         directory.mkdir(parents=True, mode=0o711, exist_ok=True)
         site = Site(relay="/relay", slurm_conf="", host_name=host_name, working_cluster="")
         manifest = Manifest("boot", 0, 1, 1, order, site)
-        (directory / MANIFEST).write_bytes(encode(manifest))
+        (directory / MANIFEST).write_bytes(encode_manifest(manifest))
         life = self.lives[str(directory)] = Life(directory)
         life.pid = await self.warm.fork(str(directory))
         return life
 
-    async def run(self, order: LaunchOrder, *, host_name: str = "") -> Outcome:
+    async def run(self, order: Launch, *, host_name: str = "") -> Outcome:
         """Run an attempt to its end."""
         life = await self.begin(order, host_name=host_name)
         await life.gone.wait()

@@ -147,14 +147,18 @@ def test_files_that_cannot_be_opened_fail_the_launch(tmp_path: Path, names: dict
 
 
 def test_a_working_directory_that_vanished_is_replaced(tmp_path: Path) -> None:
-    """Somebody removed the directory; the output goes elsewhere by an absolute path."""
+    """Somebody removed the directory; the output goes elsewhere by an absolute path.
+
+    It is said twice, as Slurm says it.
+    """
     out = tmp_path / "out.txt"
     order = launch_order(script=b"#!/bin/sh\npwd\n", directory=b"/vanished", stdout=bytes(out))
     assert run(tmp_path, order).exit_code == 0
-    assert out.read_text() == (
+    sentence = (
         "slurmstepd: error: couldn't chdir to `/vanished': No such file or directory: "
-        "going to /tmp instead\n/tmp\n"
+        "going to /tmp instead\n"
     )
+    assert out.read_text() == f"{sentence}{sentence}/tmp\n"
 
 
 @pytest.mark.parametrize(

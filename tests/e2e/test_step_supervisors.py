@@ -1,0 +1,410 @@
+"""Tasks of steps under real supervisors: what flows over their streams, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from spur.agent import control
+from spur.agent.control import Kill
+from spur.testing.attempts import BLOCK, Life, Nursery, launch_order, step_order
+from spur.values.config import GresPool
+from spur.values.ids import NodeName
+from spur.values.tres import NodeShare, cpu_set
+from spur.wire.frames import FrameDecoder
+from spur.wire.streams import (
+    EVERY_TASK,
+    FROM_STEP_LIMIT,
+    STEP_ITSELF,
+    Attached,
+    Finished,
+    FromStep,
+    Input,
+    Output,
+    Program,
+    Signal,
+    TaskEnded,
+    decode_from_step,
+    stream_frames,
+)
+
+
+def program(*argv: bytes, **changes: Any) -> Program:
+    """Return a program whose input and output go over the stream."""
+    found = Program(
+        argv=argv,
+        environment=b"PATH=/usr/bin:/bin\0SLURM_JOB_ID=5\0",
+        working_directory=b"/",
+        umask=0o022,
+        limits=(),
+        stdin_path=b"",
+        stdout_path=b"",
+        stderr_path=b"",
+        appends=False,
+        kill_on_bad_exit=False,
+        pty=None,
+    )
+    return msgspec.structs.replace(found, **changes)
+
+
+def shell(script: bytes, **changes: Any) -> Program:
+    return program(b"bash", b"-c", script, **changes)
+
+
+class Client:
+    """One who is attached to a step on a node."""
+
+    def __init__(self, life: Life) -> None:
+        """Attach."""
+        self._socket = control.connect(str(life.directory), control.STREAM)
+        self._socket.setblocking(False)
+        self._decoder = FrameDecoder(FROM_STEP_LIMIT)
+        self.heard: list[FromStep] = []
+
+    async def say(self, message: Program | Input | Signal) -> None:
+        await asyncio.get_running_loop().sock_sendall(self._socket, stream_frames(message))
+
+    async def hear_until(self, holds: Callable[[], bool]) -> None:
+        """Take messages until something holds, or there are no more."""
+        loop = asyncio.get_running_loop()
+        while not holds():
+            data = await loop.sock_recv(self._socket, 65536)
+            if not data:
+                return
+            self.heard += [decode_from_step(message) for message in self._decoder.feed(data)]
+
+    async def hear_all(self) -> None:
+        await self.hear_until(lambda: False)
+        self._socket.close()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def output(self, fd: int = 1, task: int = 0) -> bytes:
+        """Return what a task has written so far."""
+        return b"".join(
+            message.data
+            for message in self.heard
+            if isinstance(message, Output) and (message.task, message.fd) == (task, fd)
+        )
+
+    def ends(self) -> dict[int, tuple[int, int]]:
+        """Return exit code and signal of each task that ended."""
+        return {m.task: (m.exit_code, m.signal) for m in self.heard if isinstance(m, TaskEnded)}
+
+
+def tell(tmp_path: Path, story: Callable[[Nursery], Awaitable[None]]) -> None:
+    async def run() -> None:
+        async with Nursery(tmp_path / "spool") as nursery:
+            await asyncio.wait_for(story(nursery), 60)
+
+    asyncio.run(run())
+
+
+async def attached(nursery: Nursery, **changes: Any) -> tuple[Life, Client]:
+    """Have a step begin and attach to it."""
+    life = await nursery.begin(step_order(**changes), host_name="n1")
+    for _ in range(500):
+        try:
+            return life, Client(life)
+        except OSError:
+            await asyncio.sleep(0.01)
+    raise TimeoutError
+
+
+def run(tmp_path: Path, what: Program, **changes: Any) -> tuple[Client, Life]:
+    """Run a step to its end without saying anything more, and return all that was heard."""
+    found: list[tuple[Client, Life]] = []
+
+    async def story(nursery: Nursery) -> None:
+        life, client = await attached(nursery, **changes)
+        await client.say(what)
+        await client.hear_all()
+        await life.gone.wait()
+        found.append((client, life))
+
+    tell(tmp_path, story)
+    return found[0]
+
+
+def test_output_of_tasks_is_told_apart_and_comes_whole(tmp_path: Path) -> None:
+    """Three tasks write and exit: who is attached gets all of it, and each exit."""
+    script = b"echo out $SLURM_PROCID $SLURM_LOCALID; echo err >&2; exit $SLURM_PROCID"
+    client, life = run(tmp_path, shell(script), tasks=(3,))
+    for task in range(3):
+        assert client.output(1, task) == b"out %d %d\n" % (task, task)
+        assert client.output(2, task) == b"err\n"
+    assert client.ends() == {0: (0, 0), 1: (1, 0), 2: (2, 0)}
+    assert client.heard[0] == Attached("n1")
+    assert client.heard[-1] == Finished("")
+    assert (life.outcome().exit_code, life.outcome().void) == (2, False)
+
+
+def test_the_second_node_numbers_its_tasks_on(tmp_path: Path) -> None:
+    """A step spans nodes: ranks go on where the first node stopped."""
+    shares = tuple(NodeShare(NodeName(name), 2, 500, 0, cpu_set(3), False) for name in ("n0", "n1"))
+    script = b"echo $SLURM_PROCID $SLURM_LOCALID $SLURM_NODEID $SLURM_GTIDS $SLURMD_NODENAME"
+    client, _ = run(tmp_path, shell(script), shares=shares, tasks=(1, 2))
+    assert client.output(1, 1) == b"1 0 1 1,2 n1\n"
+    assert client.output(1, 2) == b"2 1 1 1,2 n1\n"
+
+
+def test_input_reaches_every_task_or_one(tmp_path: Path) -> None:
+    """Something is piped into srun, for all tasks, or with --input=1 for one of them."""
+
+    async def story(nursery: Nursery) -> None:
+        _, client = await attached(nursery, tasks=(2,))
+        await client.say(program(b"cat"))
+        await client.say(Input(EVERY_TASK, b"all\n"))
+        await client.say(Input(1, b"one\n"))
+        await client.say(Input(EVERY_TASK, b""))
+        await client.hear_all()
+        assert client.output(1, 0) == b"all\n"
+        assert client.output(1, 1) == b"all\none\n"
+
+    tell(tmp_path, story)
+
+
+def test_much_flows_both_ways_without_being_held(tmp_path: Path) -> None:
+    """Sixty megabytes go through a task while their reader is slower than the task."""
+    size = 60_000_000
+
+    async def story(nursery: Nursery) -> None:
+        life, client = await attached(nursery)
+        await client.say(program(b"cat"))
+
+        async def send() -> None:
+            for _ in range(size // 60_000):
+                await client.say(Input(0, bytes(60_000)))
+            await client.say(Input(0, b""))
+
+        sending = asyncio.create_task(send())
+        await asyncio.sleep(0.3)  # nobody reads meanwhile: all must wait, and nothing be kept
+        assert rss_kib(life.pid) < 40_000
+        await client.hear_all()
+        await sending
+        assert len(client.output()) == size
+
+    tell(tmp_path, story)
+
+
+def rss_kib(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS"))
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "sentence"),
+    [
+        ((b"/nonexistent/prog",), 2, b"/nonexistent/prog: No such file or directory"),
+        ((b"no-such-prog",), 2, b"no-such-prog: No such file or directory"),
+        ((b"/etc/passwd",), 13, b"/etc/passwd: Permission denied"),
+        ((b"/tmp",), 13, b"/tmp: Permission denied"),
+    ],
+)
+def test_a_program_that_cannot_be_executed(
+    tmp_path: Path, argv: tuple[bytes, ...], code: int, sentence: bytes
+) -> None:
+    """Someone mistypes a command: the task says why, in Slurm's words, and exits with the error."""
+    client, life = run(tmp_path, program(*argv))
+    assert client.output(2) == b"slurmstepd-n1: error: execve(): " + sentence + b"\n"
+    assert client.ends() == {0: (code, 0)}
+    assert life.outcome().exit_code == code
+
+
+def test_a_working_directory_that_is_not_there(tmp_path: Path) -> None:
+    """It is said twice, as Slurm says it, and the task runs in /tmp."""
+    client, _ = run(tmp_path, program(b"pwd", working_directory=b"/nosuch"))
+    sentence = (
+        b"slurmstepd-n1: error: couldn't chdir to `/nosuch': No such file or directory: "
+        b"going to /tmp instead\n"
+    )
+    assert client.output(2, STEP_ITSELF) + client.output(2) == sentence * 2
+    assert client.output() == b"/tmp\n"
+
+
+def test_files_of_tasks_are_theirs(tmp_path: Path) -> None:
+    """Each task has an output file of its own, and reads one; errors go where output goes."""
+    (tmp_path / "in").write_text("read\n")
+    what = shell(
+        b"cat; echo $SLURM_PROCID >&2",
+        working_directory=bytes(tmp_path),
+        stdin_path=b"in",
+        stdout_path=b"out/%J-%t-%n-%N",
+    )
+    client, _ = run(tmp_path, what, tasks=(2,))
+    assert (tmp_path / "out/5.0-0-0-n1").read_text() == "read\n0\n"
+    assert (tmp_path / "out/5.0-1-0-n1").read_text() == "read\n1\n"
+    assert not any(isinstance(message, Output) for message in client.heard)
+
+
+def test_files_that_cannot_be_opened_start_nothing(tmp_path: Path) -> None:
+    """The output lies where nobody may write."""
+    client, life = run(tmp_path, program(b"true", stdout_path=b"/proc/version/x"))
+    assert client.heard[-1] == Finished("Slurmd could not connect IO")
+    assert client.ends() == {}
+    assert (life.outcome().signal, life.outcome().void) == (53, False)
+
+
+def test_a_signal_reaches_the_tasks_and_what_they_started(tmp_path: Path) -> None:
+    """Someone presses Ctrl-C at srun, or sends USR1 by scancel."""
+
+    async def story(nursery: Nursery) -> None:
+        _, client = await attached(nursery)
+        await client.say(shell(b"trap 'echo got; exit 6' USR1; echo up; while :; do sleep 9; done"))
+        await client.hear_until(lambda: b"up" in client.output())
+        await client.say(Signal(signal.SIGUSR1))
+        await client.hear_all()
+        assert b"got" in client.output()
+        assert client.ends() == {0: (6, 0)}
+
+    tell(tmp_path, story)
+
+
+def test_a_cancelled_step_is_told_and_ended(tmp_path: Path) -> None:
+    """Scancel names a step: its tasks are warned, the sentence comes over the stream."""
+
+    async def story(nursery: Nursery) -> None:
+        life, client = await attached(nursery, tasks=(2,))
+        await client.say(shell(b"echo up; exec sleep 1000"))
+        await client.hear_until(lambda: b"up" in client.output(1, 0) + client.output(1, 1))
+        life.tell(Kill(state="CANCELLED", kill_wait_s=30))
+        await client.hear_all()
+        sentence = client.output(2, STEP_ITSELF).decode()
+        assert sentence.startswith("slurmstepd-n1: error: *** STEP 5.0 ON n1 CANCELLED AT 2")
+        assert client.ends() == {0: (0, signal.SIGTERM), 1: (0, signal.SIGTERM)}
+        await life.gone.wait()
+        assert life.outcome().signal == signal.SIGTERM
+
+    tell(tmp_path, story)
+
+
+def test_one_bad_exit_ends_the_others_when_asked(tmp_path: Path) -> None:
+    """One rank of a parallel program dies; with --kill-on-bad-exit the rest goes too."""
+    script = b"[ $SLURM_PROCID = 1 ] && exit 3; exec sleep 1000"
+    client, life = run(tmp_path, shell(script, kill_on_bad_exit=True), tasks=(2,))
+    assert client.ends() == {0: (0, signal.SIGTERM), 1: (3, 0)}
+    assert life.outcome().signal == signal.SIGTERM
+
+
+def test_tasks_go_on_without_their_srun(tmp_path: Path) -> None:
+    """The host of srun dies; the tasks go on, and one who attaches later gets what was kept."""
+    mark = tmp_path / "go"
+
+    async def story(nursery: Nursery) -> None:
+        life, client = await attached(nursery)
+        script = b"echo first; while [ ! -e %s ]; do sleep 0.01; done; echo last" % bytes(mark)
+        await client.say(shell(script))
+        await client.hear_until(lambda: b"first" in client.output())
+        client.close()
+        later = Client(life)
+        await asyncio.to_thread(mark.touch)
+        await later.hear_all()
+        assert later.output() == b"last\n"
+        assert later.ends() == {0: (0, 0)}
+        await life.gone.wait()
+
+    tell(tmp_path, story)
+
+
+def test_a_step_that_nobody_speaks_to_is_void(tmp_path: Path) -> None:
+    """Srun dies before it has said what to run, and the step is cancelled."""
+
+    async def story(nursery: Nursery) -> None:
+        life, client = await attached(nursery)
+        assert not life.tell(Kill(state="CANCELLED", kill_wait_s=30))
+        await client.hear_all()
+        await life.gone.wait()
+        assert life.outcome().void
+        assert isinstance(client.heard[-1], Finished)
+
+    tell(tmp_path, story)
+
+
+def test_a_terminal_is_one(tmp_path: Path) -> None:
+    """Srun --pty: the program sees a terminal of the size that srun's has, and Ctrl-D ends it."""
+
+    async def story(nursery: Nursery) -> None:
+        _, client = await attached(nursery)
+        await client.say(shell(b"tty -s && stty size; cat; echo over", pty=(33, 99)))
+        await client.hear_until(lambda: b"33 99" in client.output())
+        await client.say(Input(0, b"typed\n"))
+        await client.hear_until(lambda: client.output().count(b"typed") == 2)  # echo, and cat
+        await client.say(Input(0, b""))
+        await client.hear_all()
+        assert b"over" in client.output()
+
+    tell(tmp_path, story)
+
+
+def test_tasks_see_the_gpus_and_the_place_of_their_job(tmp_path: Path) -> None:
+    """A step of a job with GPUs: it uses one of them."""
+    pools = (GresPool("gpu", "a100", 4, "", "", ("nvidia_gpu_env",)),)
+    job = launch_order(
+        spec=msgspec.structs.replace(launch_order().spec, batch=False),
+        block=msgspec.structs.replace(BLOCK, gpus=4, gres=pools),
+        topology="core.leaf0.n1",
+        topology_pattern="switch.switch.node",
+    )
+
+    async def story(nursery: Nursery) -> None:
+        holder = await nursery.begin(job)
+        share = NodeShare(NodeName("n1"), 1, 500, 0b100, cpu_set(1), False)
+        _, client = await attached(nursery, shares=(share,))
+        await client.say(program(b"env"))
+        await client.hear_all()
+        found = client.output().decode().splitlines()
+        wanted = {
+            "CUDA_VISIBLE_DEVICES=2",
+            "SLURM_STEP_GPUS=2",
+            "SLURM_GPUS_ON_NODE=1",
+            "SLURM_TOPOLOGY_ADDR=core.leaf0.n1",
+            "SLURM_TOPOLOGY_ADDR_PATTERN=switch.switch.node",
+            "SPUR_SOCKET=/relay",
+            "SLURMD_NODENAME=n1",
+        }
+        assert wanted <= set(found)
+        holder.tell(Kill(state="COMPLETED", kill_wait_s=0))
+        await holder.gone.wait()
+
+    tell(tmp_path, story)
+
+
+def test_nonsense_on_a_stream_ends_the_connection_alone(tmp_path: Path) -> None:
+    """Something else connects: it is let go, and the step waits for its srun."""
+
+    async def story(nursery: Nursery) -> None:
+        life, client = await attached(nursery)
+        client.close()
+        stranger = control.connect(str(life.directory), control.STREAM)
+        await asyncio.to_thread(stranger.sendall, b"GET / HTTP/1.1\r\n\r\n")
+        while await asyncio.to_thread(stranger.recv, 4096):
+            pass
+        stranger.close()
+        again = Client(life)
+        await again.say(program(b"true"))
+        await again.hear_all()
+        assert again.ends() == {0: (0, 0)}
+
+    tell(tmp_path, story)
+
+
+def test_sockets_are_for_the_agent_alone(tmp_path: Path) -> None:
+    """Another user of the host looks for a step to attach to."""
+
+    async def story(nursery: Nursery) -> None:
+        life, client = await attached(nursery)
+        for name in (control.STREAM, control.CONTROL):
+            mode = os.stat(life.directory / name).st_mode
+            assert mode & 0o777 == 0o600
+        life.tell(Kill(state="CANCELLED", kill_wait_s=0))
+        await client.hear_all()
+
+    tell(tmp_path, story)
