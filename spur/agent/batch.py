@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 
 from spur.agent.attempt import Attempt
 from spur.agent.control import Kill
-from spur.agent.ending import LAUNCH_FAILED_SIGNAL, cancelled_sentence, exit_of, spoken_by
+from spur.agent.ending import (
+    LAUNCH_FAILED_SIGNAL,
+    cancelled_sentence,
+    early_signal,
+    exit_of,
+    spoken_by,
+)
 from spur.agent.identity import Unlaunchable, find_user
 from spur.agent.launch import (
     batch_files,
@@ -64,11 +71,15 @@ def run_batch(attempt: Attempt, order: LaunchOrder) -> None:
         _say(files, f"{words}{sentence}" if sentence else "")
 
     tending.on_kill = say_cancelled
+    early = early_signal(dict(text.options), order.limit_ns, time.time_ns())
+    if early is not None and early.to_script:
+        number = early.number
+        tending.alarm(early.after_s, lambda: tending.signal_mains(number))
     attempt.say_claimed()
     tending.run()
     close_files(files)
-    exit_code, number, _ = exit_of(statuses[0])
-    attempt.settle(exit_code=exit_code, signal=number, ended_boot_ns=tending.ended_boot_ns)
+    exit_code, killer, _ = exit_of(statuses[0])
+    attempt.settle(exit_code=exit_code, signal=killer, ended_boot_ns=tending.ended_boot_ns)
 
 
 def _say(files: OpenFiles, sentence: str) -> None:

@@ -6,11 +6,22 @@ Source: transcripts of Slurm 22.05.
 from __future__ import annotations
 
 import os
+import re
+import signal
 import time
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from spur.values.states import JobState
 
-__all__ = ["LAUNCH_FAILED_SIGNAL", "cancelled_sentence", "exit_of", "spoken_by"]
+__all__ = [
+    "LAUNCH_FAILED_SIGNAL",
+    "EarlySignal",
+    "cancelled_sentence",
+    "early_signal",
+    "exit_of",
+    "spoken_by",
+]
 
 LAUNCH_FAILED_SIGNAL = 53
 """The signal that an attempt is said to have ended by when its files could not be opened."""
@@ -47,3 +58,37 @@ def exit_of(status: int) -> tuple[int, int, bool]:
     if os.WIFSIGNALED(status):
         return 0, os.WTERMSIG(status), os.WCOREDUMP(status)
     return os.WEXITSTATUS(status), 0, False
+
+
+class EarlySignal(NamedTuple):
+    """A signal that a job wants some time before its limit is reached."""
+
+    number: int
+    to_script: bool
+    """To the batch script alone; else to the steps alone."""
+    after_s: float
+    """From now."""
+
+
+_EARLY = re.compile(r"(?:(?P<flags>[RBrb]+):)?(?:SIG)?(?P<name>\w+)(?:@(?P<ahead>\d+))?", re.I)
+
+AHEAD_S = 60
+"""How long before the limit when the submission does not say."""
+
+
+def early_signal(options: Mapping[str, bytes], limit_ns: int, now_ns: int) -> EarlySignal | None:
+    """Return what --signal of a submission asks for; None when nothing, or without a limit.
+
+    Both times are UTC. Source: sbatch(1) --signal.
+    """
+    match = _EARLY.fullmatch(options.get("signal", b"").decode("ascii", "replace"))
+    if match is None or not limit_ns:
+        return None
+    name = match["name"].upper()
+    try:
+        number = int(name) if name.isdigit() else signal.Signals[f"SIG{name}"].value
+    except KeyError:
+        return None
+    ahead_s = AHEAD_S if match["ahead"] is None else int(match["ahead"])
+    after_s = max((limit_ns - now_ns) / 1e9 - ahead_s, 0.0)
+    return EarlySignal(number, "B" in (match["flags"] or "").upper(), after_s)

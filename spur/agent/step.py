@@ -9,14 +9,21 @@ from __future__ import annotations
 import contextlib
 import os
 import termios
+import time
 from typing import NamedTuple
 
 from spur.agent.attempt import Attempt
 from spur.agent.control import Kill
 from spur.agent.cpus import bound_cpus
-from spur.agent.ending import LAUNCH_FAILED_SIGNAL, cancelled_sentence, exit_of, spoken_by
+from spur.agent.ending import (
+    LAUNCH_FAILED_SIGNAL,
+    cancelled_sentence,
+    early_signal,
+    exit_of,
+    spoken_by,
+)
 from spur.agent.identity import Unlaunchable, User, find_user
-from spur.agent.launch import Setup, cannot_enter, execute
+from spur.agent.launch import Setup, cannot_enter, execute, text_of
 from spur.agent.manifest import MANIFEST, AttemptName, decode_manifest, directory_name
 from spur.agent.outputs import OpenFiles, close_files, open_input, open_output, opening
 from spur.agent.processes import signal_all
@@ -105,7 +112,7 @@ class _Step:
                 self.program = message
                 self._begin(message)
         elif isinstance(message, Signal):
-            signal_all(os.getpid(), message.signal)
+            self._signal(message.signal)
         else:
             for rank, pipe in self.inputs.items():
                 if message.task in (EVERY_TASK, rank):
@@ -161,6 +168,19 @@ class _Step:
             self.statuses.append(LAUNCH_FAILED_SIGNAL)
             self.tending.kill(Kill(JobState.FAILED, 0))
         self.attempt.say_claimed()
+        if job is not None:
+            self._wait_for_warning(job)
+
+    def _wait_for_warning(self, job: LaunchOrder) -> None:
+        """Send the tasks the signal that the job wants before its limit."""
+        early = early_signal(dict(text_of(job).options), job.limit_ns, time.time_ns())
+        if early is not None and not early.to_script:
+            number = early.number
+            self.tending.alarm(early.after_s, lambda: self._signal(number))
+
+    def _signal(self, number: int) -> None:
+        if not self.settled:
+            signal_all(os.getpid(), number)
 
     def _open(self, program: Program, user: User) -> list[_Ends]:
         """Open files and pipes of all tasks. Raises: OSError; nothing is left open then."""

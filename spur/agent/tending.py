@@ -59,7 +59,7 @@ class Tending:
         """Whether something remains to be done though nothing lives; asked after each event."""
         self.ended_boot_ns = 0
         """When the last process ended."""
-        self._alarm: tuple[float, Callable[[], None]] | None = None
+        self._alarms: dict[Callable[[], None], float] = {}
         self._terms_all = terms_all
         self._kill_due: float | None = None
         self._signalled: set[int] = set()
@@ -108,16 +108,20 @@ class Tending:
             self._do_what_is_due()
 
     def alarm(self, after_s: float | None, call: Callable[[], None]) -> None:
-        """Call once, after a time; None takes back what was set."""
-        self._alarm = None if after_s is None else (time.monotonic() + after_s, call)
+        """Call once, after a time; None takes back that it was to be called."""
+        if after_s is None:
+            self._alarms.pop(call, None)
+        else:
+            self._alarms[call] = time.monotonic() + after_s
 
     def _wait_ms(self, sweeps: bool) -> float | None:
         if sweeps:
             wait_s, self._sweep_s = self._sweep_s, min(self._sweep_s * 2, _SWEEP_S[1])
             return wait_s * 1000
-        due = [self._kill_due, None if self._alarm is None else self._alarm[0]]
-        moments = [moment for moment in due if moment is not None]
-        return max(min(moments) - time.monotonic(), 0) * 1000 + 1 if moments else None
+        due = list(self._alarms.values())
+        if self._kill_due is not None:
+            due.append(self._kill_due)
+        return max(min(due) - time.monotonic(), 0) * 1000 + 1 if due else None
 
     def _collect(self) -> bool:
         """Collect what ended, and return whether anything lives."""
@@ -195,6 +199,7 @@ class Tending:
         if self._kill_due is not None and now >= self._kill_due:
             signal_all(os.getpid(), signal.SIGKILL)
             self._kill_due = now + _SWEEP_S[1]  # what was made meanwhile
-        if self._alarm is not None and now >= self._alarm[0]:
-            call, self._alarm = self._alarm[1], None
-            call()
+        for call, moment in tuple(self._alarms.items()):
+            if now >= moment:
+                self._alarms.pop(call, None)
+                call()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import pwd
 import signal
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -286,6 +287,18 @@ while true; do wait; sleep 0.02; done
     with_nursery(tmp_path / "spool", story)
     assert out.read_text().count("script\n") == 2
     assert out.read_text().count("child\n") == 1
+
+
+def test_a_script_is_warned_before_its_limit(tmp_path: Path) -> None:
+    """A script that catches the signal it asked for saves its work and exits as it likes."""
+    order = launch_order(
+        script=b"#!/bin/bash\ntrap 'echo got USR1; exit 4' USR1\nwhile :; do sleep 0.02; done\n",
+        directory=here(tmp_path),
+        options=(("signal", b"B:USR1@50"),),
+        limit_ns=time.time_ns() + 50_500_000_000,
+    )
+    assert run(tmp_path, order).exit_code == 4
+    assert (tmp_path / "work/slurm-5.out").read_text() == "got USR1\n"
 
 
 def order_without_script(kind: str) -> LaunchOrder:
