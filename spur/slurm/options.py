@@ -217,7 +217,7 @@ _SQUEUE = (
     _squeue("sort", "S", VALUE, "sort", environment=("SQUEUE_SORT",)),
     _squeue("start", "", NOTHING, "start"),
     _squeue("states", "t", VALUE, "states", environment=("SQUEUE_STATES",), aliases=("state",)),
-    _squeue("steps", "s", MAYBE_NEXT, "steps", effect=REFUSED, aliases=("step",)),
+    _squeue("steps", "s", MAYBE_NEXT, "steps", aliases=("step",)),
     _squeue("usage", "", NOTHING, "usage"),
     _squeue("user", "u", VALUE, "users", environment=("SQUEUE_USERS",), aliases=("users",)),
     _squeue("verbose", "v", NOTHING, "verbose", effect=ACCEPTED),

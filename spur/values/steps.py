@@ -11,6 +11,7 @@ __all__ = [
     "STEP_ID_MAX",
     "Dealing",
     "StepState",
+    "parse_step",
     "spell_counts",
     "spell_tasks",
     "step_name",
@@ -52,6 +53,19 @@ class StepState(StrEnum):
 def step_name(step_id: int) -> str:
     """Return how a step's number is written behind the job's: 0, batch, extern."""
     return _NAMES.get(step_id) or str(step_id)
+
+
+def parse_step(text: str) -> int:
+    """Return the number of a step as it is written behind the job's: 0, batch, extern.
+
+    Raises: ValueError for anything else.
+    """
+    for number, name in _NAMES.items():
+        if name == text:
+            return number
+    if not (text.isascii() and text.isdigit()) or int(text[:12]) > STEP_ID_MAX:
+        raise ValueError(f"{text!r} is no step: write a number, batch or extern")
+    return int(text)
 
 
 def tasks_on(

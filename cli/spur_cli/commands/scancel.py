@@ -14,14 +14,17 @@ from spur.slurm.wording import SlurmError, error_line, error_number, sentence_of
 from spur.values.arrays import TaskSet, format_tasks
 from spur.values.errors import Rejection
 from spur.values.hostlist import parse_hostlist
-from spur.values.ids import NodeName, PartitionName
+from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.states import JobState
+from spur.values.steps import BATCH_STEP, step_name
 from spur.wire.declare import Done
 from spur.wire.jobs import CancelJob, CancelJobs, JobFilter, SignalJob
+from spur.wire.steps import CancelStep, SignalStep
 from spur_cli.registry import Command
 from spur_cli.slurm.people import user_id
 from spur_cli.slurm.queue import fetch_queue
 from spur_cli.slurm.session import Session, guarded
+from spur_cli.slurm.steplist import StepWord, parse_step_word
 
 __all__ = ["run"]
 
@@ -42,14 +45,20 @@ def _scancel(session: Session, arguments: list[str]) -> int:
     if session.shows_help(line):
         return 0
     values = {**session.environment_options().values, **line.values}
-    names = [_name(text) for word in words for text in split_names(word)]
+    texts = [text for word in words for text in split_names(word)]
+    steps = [_step(text) for text in texts if "." in text]
+    names = [_name(text) for text in texts if "." not in text]
     has_filter = values.get("me") or any(values.get(field) for field in _FILTERS)
-    if not names and not has_filter:
+    if not names and not steps and not has_filter:
         raise SlurmError(error_line("scancel", "No job identification provided"))
     signal = _signal(values)
     ends = signal in (None, SIGKILL) and not values.get("batch") and not values.get("full")
+    status = max([_each_step(session, values, step, signal) for step in steps] or [0])
+    if steps and not names and not has_filter:
+        return status
     if not has_filter:
-        return max([_each(session, values, name, None if ends else signal) for name in names])
+        sent = None if ends else signal
+        return max([status, *(_each(session, values, name, sent) for name in names)])
     wanted = _filter(values, names)
     if not names and ends and not values.get("verbose") and not values.get("reservation"):
         return _cancel_all(session, wanted)
@@ -65,6 +74,13 @@ def _scancel(session: Session, arguments: list[str]) -> int:
 def _name(text: str) -> JobName:
     try:
         return parse_job_name(text)
+    except ValueError as error:
+        raise SlurmError(error_line("scancel", f"Invalid job id {text}")) from error
+
+
+def _step(text: str) -> StepWord:
+    try:
+        return parse_step_word(text)
     except ValueError as error:
         raise SlurmError(error_line("scancel", f"Invalid job id {text}")) from error
 
@@ -184,6 +200,42 @@ def _each(session: Session, values: Values, name: JobName, signal: int | None) -
     if not is_over or values.get("verbose"):
         session.complain(f"Kill job error on job id {shown}: {sentence_of(answer)}")
     return 0 if is_over else error_number(answer.code) & 0xFF
+
+
+def _each_step(session: Session, values: Values, word: StepWord, signal: int | None) -> int:
+    """End or signal one step; return the exit status that it comes to."""
+    job_id, step_id = word.job.job_id, word.step_id or 0
+    shown = f"{_shown(word.job)}.{step_name(step_id)}"
+    if values.get("verbose"):
+        what = "Terminating" if signal is None else f"Signal {signal} to"
+        sys.stderr.write(f"scancel: {what} step {shown}\n")
+    if step_id == BATCH_STEP:
+        # The batch script is no step of its own to the cluster: its end is that of its job.
+        answer = (
+            session.ask(CancelJob(job_id, word.job.tasks), Done)
+            if signal is None
+            else session.ask(SignalJob(job_id, word.job.tasks, signal, True), Done)
+        )
+    elif signal in (None, SIGKILL):
+        answer = session.ask(CancelStep(_own_id(session, word.job), step_id), Done)
+    else:
+        answer = session.ask(SignalStep(_own_id(session, word.job), step_id, signal), Done)
+    if not isinstance(answer, Rejection):
+        return 0
+    told = _shown(word.job)  # Slurm names the job alone here
+    session.complain(f"Kill job error on job step id {told}: {sentence_of(answer)}")
+    return error_number(answer.code) & 0xFF
+
+
+def _own_id(session: Session, name: JobName) -> JobId:
+    """Return the number that a task of an array has for itself."""
+    if name.tasks is None:
+        return name.job_id
+    queue = fetch_queue(session, JobFilter(job_ids=(name.job_id,)))
+    for job in () if isinstance(queue, Rejection) else queue.jobs:
+        if job.tasks is not None and job.tasks.first in name.tasks:
+            return job.job_id
+    return name.job_id
 
 
 def _shown(name: JobName) -> str:

@@ -51,18 +51,52 @@ def _squeue(session: Session, arguments: list[str]) -> int:
     values = {**session.environment_options().values, **line.values}
     names = _job_names(values)
     wanted = _filter(session, values, names)
+    if "steps" in values:
+        return _steps(session, line, values, wanted)
     layout = _layout(session, line, values)
-    if not values.get("noheader"):
-        if values.get("long"):
-            sys.stdout.write(time.strftime("%a %b %d %H:%M:%S %Y\n"))
-        sys.stdout.write(layout.header() + "\n")
-        sys.stdout.flush()
+    _write_header(values, layout.header())
     keys = _sort_keys(values)
     with_texts = any(cell.column is not None and cell.column.is_text for cell in layout.cells)
     shown: list[JobLine] = []
     if wanted is not None:
         shown = _lines(session, values, wanted, names, with_texts=with_texts)
     sys.stdout.write("".join(layout.line(row) + "\n" for row in sorted_lines(shown, keys)))
+    return 0
+
+
+def _write_header(values: Values, header: str) -> None:
+    if not values.get("noheader"):
+        if values.get("long"):
+            sys.stdout.write(time.strftime("%a %b %d %H:%M:%S %Y\n"))
+        sys.stdout.write(header + "\n")
+        sys.stdout.flush()
+
+
+def _steps(session: Session, line: Layer, values: Values, wanted: JobFilter | None) -> int:
+    """Show the steps of the jobs instead."""
+    from spur.slurm.columns.steps import STEP_FORMAT, STEPS_BY_LETTER, STEPS_BY_NAME, StepLine
+    from spur_cli.slurm.steplist import by_partition, fetch_steps, is_meant, parse_step_word
+
+    words = []
+    for text in split_names(values["steps"]):
+        try:
+            words.append(parse_step_word(text))
+        except ValueError as error:
+            raise SlurmError(error_line("squeue", f"Invalid job_step_id: {text}")) from error
+    fields = line.values if {"format", "long_format"} & set(line.values) else values
+    layout: Layout[StepLine]
+    if "long_format" in fields:
+        layout = parse_long_format(fields["long_format"], STEPS_BY_NAME)
+    else:
+        layout = parse_format(fields.get("format", STEP_FORMAT), STEPS_BY_LETTER)
+    for name in layout.unknown:
+        session.complain(f"Invalid job step format specification: {name}")
+    _write_header(values, layout.header())
+    found = [] if wanted is None else fetch_steps(session, wanted)
+    if isinstance(found, Rejection):
+        raise SlurmError(f"slurm_load_jobs error: {sentence_of(found)}", *_hint(found))
+    lines = sorted((row for row in found if is_meant(row, words)), key=by_partition)
+    sys.stdout.write("".join(layout.line(row) + "\n" for row in lines))
     return 0
 
 

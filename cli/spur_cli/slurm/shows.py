@@ -84,10 +84,28 @@ def _hint(rejection: Rejection) -> tuple[str, ...]:
 
 
 def show_steps(session: Session, line: Layer, names: list[str]) -> int:
-    """Show steps, of which there are none before jobs run."""
-    if names:
-        raise SlurmError(f"Job step {names[0]} not found")
-    sys.stdout.write("No job steps in the system\n")
+    """Show the steps of the jobs that run, or those that are named."""
+    from spur.slurm.columns.steps import show_step
+    from spur_cli.slurm.steplist import fetch_steps, is_meant, parse_step_word
+
+    words = []
+    for name in names[:1]:
+        try:
+            words.append(parse_step_word(name))
+        except ValueError as error:
+            raise SlurmError(f"Job step {name} not found") from error
+    found = fetch_steps(session, JobFilter(job_ids=tuple(word.job.job_id for word in words)))
+    if isinstance(found, Rejection):
+        raise SlurmError(f"slurm_get_job_steps error: {sentence_of(found)}", *_hint(found))
+    lines = [row for row in found if is_meant(row, words)]
+    if not lines:
+        if names:
+            raise SlurmError(f"Job step {names[0]} not found")
+        sys.stdout.write("No job steps in the system\n")
+        return 0
+    lines.sort(key=lambda row: (row.job.job_id, -row.step_id))
+    is_one_line = _is_one_line(line)
+    sys.stdout.write("".join(show_step(row, one_line=is_one_line) for row in lines))
     return 0
 
 

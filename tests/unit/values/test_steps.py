@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from spur.values.steps import (
     BATCH_STEP,
     EXTERN_STEP,
+    STEP_ID_MAX,
     Dealing,
+    parse_step,
     spell_counts,
     spell_tasks,
     step_name,
@@ -69,3 +71,20 @@ def test_spell_counts_counts_repetitions(counts: tuple[int, ...], spelled: str) 
 def test_spell_tasks_joins_runs(tasks: tuple[int, ...], spelled: str) -> None:
     """Srun says which of a hundred tasks failed, in one short line."""
     assert spell_tasks(tasks) == spelled
+
+
+@pytest.mark.parametrize(
+    ("text", "step_id"),
+    [("0", 0), ("17", 17), ("batch", BATCH_STEP), ("extern", EXTERN_STEP)],
+)
+def test_parse_step_reads_what_step_name_writes(text: str, step_id: int) -> None:
+    """Scancel 5.17, squeue -s 5.batch."""
+    assert parse_step(text) == step_id
+    assert step_name(step_id) == text
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "1.2", str(STEP_ID_MAX + 1), "٣", "9" * 40])
+def test_parse_step_refuses_what_is_none(text: str) -> None:
+    """Someone mistypes a step."""
+    with pytest.raises(ValueError, match="is no step"):
+        parse_step(text)
