@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cmp_to_key
 
 __all__ = ["BadHostlist", "expand_words", "fold_words"]
 
@@ -65,7 +66,9 @@ def _numbers(brackets: str) -> list[str]:
 def fold_words(names: Iterable[str], *, sorts: bool) -> str:
     """Return a short list for the names, in their order or by number, repetitions kept."""
     parts: list[tuple[str, list[list[str]]]] = []  # prefix, and ranges of first and last number
-    for prefix, number in sorted(map(_cut, names), key=_rank) if sorts else map(_cut, names):
+    for prefix, number in (
+        sorted(map(_cut, names), key=cmp_to_key(_compare)) if sorts else map(_cut, names)
+    ):
         if not number or not parts or parts[-1][0] != prefix or not parts[-1][1]:
             parts.append((prefix, [[number, number]] if number else []))
             continue
@@ -82,11 +85,15 @@ def _cut(name: str) -> tuple[str, str]:
     return (name, "") if match is None else (match.group(1), match.group(2))
 
 
-def _rank(pair: tuple[str, str]) -> tuple[str, int, int]:
-    """Return where a name stands: numbers with leading zeros come behind plain ones, by width."""
-    prefix, number = pair
-    is_padded = len(number) > 1 and number.startswith("0")
-    return prefix, len(number) if is_padded else 0, int(number or 0)
+def _compare(one: tuple[str, str], other: tuple[str, str]) -> int:
+    """Return which stands first: by number, but by width where leading zeros keep them apart."""
+    if one[0] != other[0]:
+        return -1 if one[0] < other[0] else 1
+    first, second = one[1], other[1]
+    widths = len(first), len(second)
+    if widths[0] != widths[1] and "0" in (first[:1], second[:1]):
+        return widths[0] - widths[1]
+    return int(first or 0) - int(second or 0)
 
 
 def _spelled(ranges: list[list[str]]) -> str:
