@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Coroutine
 
 from spur.client.client import Client
 from spur.client.faults import Unreachable
@@ -36,6 +37,8 @@ older than the cluster's memory of requests would be refused."""
 
 LOOK_AGAIN_S = 0.2
 
+LOOKING_S = 2.0
+
 
 class Relay:
     """Passes calls on."""
@@ -44,6 +47,8 @@ class Relay:
         self._client = client
         self._tasks: set[asyncio.Task[None]] = set()
         self._once = Once(LOG.warning)
+        self._down = ""
+        """Why no controller takes calls; while it is known, a command is told so at once."""
 
     def position(self) -> tuple[int, int]:
         """Return the highest (incarnation, index) seen, for a command's welcome."""
@@ -74,11 +79,17 @@ class Relay:
             refused = Refused("not-permitted", "an agent answers no calls of other hosts")
             respond(self._reply(call, refused))
             return
-        task = asyncio.get_running_loop().create_task(self._pass_on(call, actor, respond))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        if self._down:
+            respond(self._reply(call, Refused("not-leader", self._down)))
+            return
+        self._begin(self._pass_on(call, actor, respond))
 
     # -- inside
+
+    def _begin(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _pass_on(self, call: Call, actor: Actor, respond: Respond) -> None:
         try:
@@ -90,6 +101,9 @@ class Relay:
             )
         except Unreachable as fault:
             reply = self._reply(call, Refused("not-leader", str(fault)))
+            if not self._down:
+                self._down = str(fault)
+                self._begin(self._watch_for_one())
         except PeerFault as fault:
             reply = self._reply(call, Refused("protocol", str(fault)))
         except SpurError as fault:
@@ -100,10 +114,20 @@ class Relay:
         incarnation, index = self.position()
         return Reply(number=call.number, incarnation=incarnation, index=index, outcome=refused)
 
-    async def _look(self) -> None:
+    async def _watch_for_one(self) -> None:
+        """Look until a controller answers again."""
+        while True:
+            if await self._look():
+                self._down = ""
+                return
+            await asyncio.sleep(LOOK_AGAIN_S)
+
+    async def _look(self) -> bool:
+        """Ask a controller where the cluster stands; return whether one answered."""
         try:
-            await self._client.ask(ShowReplica(), ReplicaInfo, deadline_s=LOOK_S)
+            await self._client.ask(ShowReplica(), ReplicaInfo, deadline_s=LOOKING_S)
         except SpurError as fault:
             self._once.report("cluster", f"no controller is found: {fault}")
-        else:
-            self._once.forget("cluster")
+            return False
+        self._once.forget("cluster")
+        return True

@@ -64,6 +64,8 @@ PLANTED = [
     ("pure", "spur/values/errors.py", "from datetime import timezone\nimport random"),
     ("pure", "spur/commands/__init__.py", "def later() -> None:\n    import time"),
     ("pure", "spur/consensus/messages.py", "import socket"),
+    ("pure", "spur/agent/machine.py", "import os"),
+    ("layers", "spur/agent/machine.py", "import spur.controller.birth"),
     ("front-ends-use-the-client", "cli/spur_cli/registry.py", "import spur.projections.tables"),
     ("front-ends-use-the-client", "cloud/spur_cloud/settings.py", "import spur.testing"),
     ("consensus-is-the-controllers", "spur/client/__init__.py", "import spur.consensus"),
