@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
+import socket
 import ssl
 from collections.abc import Coroutine
 
@@ -52,7 +53,12 @@ DIAL_S = 5.0
 STEP_S = 30.0
 """How long a stream waits for its step: srun may be quicker than the order."""
 
+LISTEN_S = 5.0
+"""How long a supervisor that lives may take until it takes a stream."""
+
+FIRST_LOOK_S = 0.002
 LOOK_S = 0.05
+"""Between two looks for a step or its supervisor; each pause is half as long again."""
 
 QUEUED_BYTES_MAX = 1 << 20
 """What is on its way to one side; above it the other side is not read."""
@@ -146,13 +152,11 @@ class Streams:
             near.refuse("not-permitted", "it is somebody else's step")
             return
         far = _Side(tls=None, cluster_id=self._cluster_id)
-        loop = asyncio.get_running_loop()
         try:
-            connection = await loop.run_in_executor(
-                None, control.connect, str(agent.spool.directory(name)), control.STREAM
+            connection = await _connected(str(agent.spool.directory(name)))
+            await asyncio.get_running_loop().create_unix_connection(
+                lambda: far.stream, sock=connection
             )
-            connection.setblocking(False)
-            await loop.create_unix_connection(lambda: far.stream, sock=connection)
         except OSError as error:
             near.refuse("unreachable", f"the step's supervisor takes no stream: {error}")
             return
@@ -162,6 +166,7 @@ class Streams:
         """Return the step's attempt once its supervisor lives; None when that never comes."""
         agent, loop = self._agent, asyncio.get_running_loop()
         until_s = loop.time() + STEP_S
+        pause_s = FIRST_LOOK_S
         while agent is not None and loop.time() < until_s:
             name = agent.machine.find_step(
                 NodeName(opened.node), JobId(opened.job_id), opened.run, opened.step_id
@@ -171,13 +176,37 @@ class Streams:
                 return name
             if stage is not None and stage > Stage.RUNNING:
                 return None
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, LOOK_S)
         return None
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+async def _connected(directory: str) -> socket.socket:
+    """Connect to the supervisor in this directory, which may have been forked a moment ago.
+
+    Raises: OSError when it does not come to listen.
+    """
+    loop = asyncio.get_running_loop()
+    until_s = loop.time() + LISTEN_S
+    pause_s = FIRST_LOOK_S
+    while True:
+        try:
+            connection = await loop.run_in_executor(
+                None, control.connect, directory, control.STREAM
+            )
+        except (FileNotFoundError, ConnectionRefusedError):
+            if loop.time() >= until_s:
+                raise
+        else:
+            connection.setblocking(False)
+            return connection
+        await asyncio.sleep(pause_s)
+        pause_s = min(pause_s * 1.5, LOOK_S)
 
 
 class _Side:

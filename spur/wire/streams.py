@@ -5,15 +5,16 @@
     srun                     relay            agent of the node            supervisor
     Splice(address, Open) ->
                              Attach(Open)  ->  finds the supervisor of the step
-    Program                ---------------------------------------------->  runs the tasks
                            <----------------------------------------------  Attached
+    Program                ---------------------------------------------->  runs the tasks
     Input, Signal          ---------------------------------------------->
                            <------------------------------  Output, TaskEnded, Finished
                            <-  StreamRefused, from whoever cannot go on; then the stream ends
 
 After `Splice` and `Attach` both hosts copy bytes and look at nothing, so srun and supervisor speak
 as if they shared a socket. Everything is a message in frames (`frames.py`). The supervisor gets
-what comes behind `Attach`; srun need not wait for `Attached` before it sends on.
+what comes behind `Attach`. An opening is short, since its sender is not known yet: whoever opens
+waits for `Attached` before it sends more.
 
 A stream is opened with the key of its step: 32 random bytes that srun made and whose SHA-256 is in
 `step.started`. Whoever has the key is the one who started the step, whatever host vouches for

@@ -98,8 +98,8 @@ class StepRun:
                 share.node, self._job.job_id, self._step.run, self._step.step_id, self._key
             )
             splice = Splice(STREAM_VERSION, self._step.addresses[place], opening)
-            stream = NodeStream(share.node, tasks, _connected(path))
-            stream.send(stream_frames(splice) + program)
+            stream = NodeStream(share.node, tasks, _connected(path), stream_frames(splice))
+            stream.send(program)
             streams.append(stream)
         return streams
 

@@ -18,6 +18,7 @@ from typing import Any
 from spur.slurm.wording import SlurmError, error_line
 from spur.values.errors import PeerFault
 from spur.values.steps import spell_tasks
+from spur.wire.calls import Goodbye, decode_from_replica
 from spur.wire.declare import Done
 from spur.wire.frames import FrameDecoder
 from spur.wire.steps import CancelStep, StepView
@@ -31,7 +32,6 @@ from spur.wire.streams import (
     Input,
     Output,
     Signal,
-    StreamRefused,
     TaskEnded,
     decode_from_step,
     stream_frames,
@@ -67,13 +67,30 @@ _LEFT_AFTER_S = 30
 class NodeStream:
     """The stream of one node."""
 
-    def __init__(self, node: str, tasks: tuple[int, ...], connected: socket.socket) -> None:
+    def __init__(
+        self, node: str, tasks: tuple[int, ...], connected: socket.socket, opening: bytes
+    ) -> None:
+        """Begin a stream by its opening; what is sent waits until the node has answered that."""
         self.node = node
         self.tasks = tasks
-        self.unsent = bytearray()
+        self.unsent = bytearray(opening)
         self.is_over = False
+        self._held: bytearray | None = bytearray()
         self._socket = connected
         self._decoder = FrameDecoder(FROM_STEP_LIMIT)
+        self.flush()
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How much waits to be sent."""
+        return len(self.unsent) + len(self._held or b"")
+
+    def attached(self) -> None:
+        """Send what waited for the node's answer."""
+        if self._held is not None:
+            self.unsent += self._held
+            self._held = None
+            self.flush()
 
     def fileno(self) -> int:
         """Return the descriptor to wait for."""
@@ -81,6 +98,9 @@ class NodeStream:
 
     def send(self, data: bytes) -> None:
         """Send, or keep what the socket does not take now."""
+        if self._held is not None:
+            self._held += data
+            return
         self.unsent += data
         self.flush()
 
@@ -184,7 +204,7 @@ class StepLoop:
         for fd, stream in by_fd.items():
             poll.register(fd, select.POLLIN | (select.POLLOUT if stream.unsent else 0))
         if self._stdin is not None and all(
-            len(stream.unsent) < UNSENT_BYTES_MAX for stream in by_fd.values()
+            stream.waiting_bytes < UNSENT_BYTES_MAX for stream in by_fd.values()
         ):
             poll.register(self._stdin, select.POLLIN)
         # Last, since what tasks said before a signal came is to be known when it is dealt with.
@@ -219,19 +239,22 @@ class StepLoop:
 
     # -- what nodes say
     def _hear(self, stream: NodeStream) -> None:
+        data = b""
         try:
             messages = stream.receive()
             for data in messages or ():
                 self._take_message(stream, data)
         except PeerFault as fault:
-            self._lose(stream, str(fault))
+            self._lose(stream, _goodbye_of(data) or str(fault))
             return
         if messages is None and not stream.is_over:
             self._lose(stream, "its stream ended")
 
     def _take_message(self, stream: NodeStream, data: bytes) -> None:
         message = decode_from_step(data)
-        if isinstance(message, Output):
+        if isinstance(message, Attached):
+            stream.attached()
+        elif isinstance(message, Output):
             self._write(message)
         elif isinstance(message, TaskEnded):
             self._note_end(stream.node, message)
@@ -241,10 +264,8 @@ class StepLoop:
                 self._session.complain(f"{stream.node}: {message.why}")
                 self._cut_off.append(stream.node)
             self._tell()
-        elif isinstance(message, StreamRefused):
+        else:
             self._lose(stream, message.text)
-        elif not isinstance(message, Attached):
-            raise PeerFault(f"{type(message).__name__} is not for srun")
 
     def _lose(self, stream: NodeStream, why: str) -> None:
         """Give a node up: the step goes no further without it."""
@@ -410,6 +431,17 @@ class StepLoop:
     @staticmethod
     def _say(text: str) -> None:
         sys.stderr.write(f"srun: {text}\n")
+
+
+def _goodbye_of(data: bytes) -> str:
+    """Return why a controller hangs up on srun, which it takes for a client; empty otherwise."""
+    try:
+        message = decode_from_replica(data)
+    except PeerFault:
+        return ""
+    if not isinstance(message, Goodbye):
+        return ""
+    return f"the socket is no agent's: {message.text}; name an agent's in SPUR_AGENT_SOCKET"
 
 
 def _named(tasks: list[int]) -> str:

@@ -14,8 +14,9 @@ import pytest
 from spur.values.ids import JobId, NodeName
 from spur.values.steps import Dealing
 from spur.values.tres import NodeShare, cpu_set
+from spur.wire.calls import Goodbye, encode
 from spur.wire.declare import Done
-from spur.wire.frames import FrameDecoder
+from spur.wire.frames import FrameDecoder, encode_frames
 from spur.wire.steps import CancelStep, StepView
 from spur.wire.streams import (
     EVERY_TASK,
@@ -48,7 +49,9 @@ class Nodes:
         self.streams = []
         for number, (mine, pair) in enumerate(zip(tasks, pairs, strict=True), 1):
             pair[0].setblocking(False)
-            self.streams.append(NodeStream(f"n{number}", mine, pair[0]))
+            stream = NodeStream(f"n{number}", mine, pair[0], b"")
+            stream.attached()
+            self.streams.append(stream)
         self.heard: list[list[ToStep]] = [[] for _ in tasks]
         self._decoders = [FrameDecoder(TO_STEP_LIMIT) for _ in tasks]
 
@@ -407,3 +410,28 @@ def test_a_step_is_not_waited_for_longer_than_asked(
     told = capfd.readouterr().err
     assert told.startswith("srun: First task exited 1s ago\nsrun: StepId=5.0 task 0: running\n")
     assert "Force Terminated" not in told
+
+
+def test_nothing_but_the_opening_is_sent_before_the_node_has_answered() -> None:
+    """The relay knows nobody yet and takes a short message alone; a program is a long one."""
+    mine, theirs = socket.socketpair()
+    mine.setblocking(False)
+    stream = NodeStream("n1", (0,), mine, b"opening")
+    stream.send(b"program")
+    assert (theirs.recv(100), stream.waiting_bytes) == (b"opening", 7)
+    stream.attached()
+    assert (theirs.recv(100), stream.waiting_bytes) == (b"program", 0)
+    stream.close()
+    theirs.close()
+
+
+def test_a_controllers_socket_is_told_apart(
+    signals: Signals, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """SPUR_SOCKET names a controller, which hangs up as on any client that makes no sense."""
+    nodes = Nodes((0,))
+    said = encode(Goodbye(code="protocol", text="this is no greeting"))
+    nodes.ends[0].sendall(b"".join(encode_frames(said)))
+    assert run(loop_of(nodes, signals)[0], nodes) == 1
+    told = capfd.readouterr().err
+    assert "the socket is no agent's: this is no greeting; name an agent's in SPUR_AGENT" in told
