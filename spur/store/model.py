@@ -54,8 +54,10 @@ class Model:
         self._rows = Rows()
 
     @classmethod
-    def open(cls, path: Path, beginning: Cursor) -> Model:
+    def open(cls, path: Path, beginning: Cursor, *, anew: bool = False) -> Model:
         """Open the model of a log that begins so; make it anew if it can't be used as it is."""
+        if anew:
+            remove_database(path)
         try:
             engine = open_engine(path)
             found = _read_cursor(engine)
