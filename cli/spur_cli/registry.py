@@ -88,6 +88,12 @@ COMMANDS: tuple[Command, ...] = (
         summary="hand a slurm.conf or spur.toml to the cluster, and show what changes",
     ),
     Command(
+        words=("sacct",),
+        module="sacct",
+        summary="show the records of jobs, those of long ago too",
+        alias="sacct",
+    ),
+    Command(
         words=("sbatch",),
         module="sbatch",
         summary="submit a batch script",

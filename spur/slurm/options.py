@@ -27,6 +27,7 @@ _squeue = partial(Option, "squeue")
 _scancel = partial(Option, "scancel")
 _scontrol = partial(Option, "scontrol")
 _sinfo = partial(Option, "sinfo")
+_sacct = partial(Option, "sacct")
 
 _SBATCH = (
     _submit("account", "A", VALUE, "account", at.text, ("SBATCH_ACCOUNT",)),
@@ -322,7 +323,64 @@ _SINFO = (
     _sinfo("yaml", "", MAYBE, "yaml", environment=("SLURM_YAML",), effect=REFUSED),
 )
 
+_SACCT = (
+    _sacct("accounts", "A", VALUE, "accounts", aliases=("account",)),
+    _sacct("allclusters", "L", NOTHING, "all_clusters"),
+    _sacct("allocations", "X", NOTHING, "allocations"),
+    _sacct("allusers", "a", NOTHING, "all_users"),
+    _sacct("associations", "x", VALUE, "associations", effect=ACCEPTED),
+    _sacct("batch-script", "B", NOTHING, "batch_script", effect=REFUSED),
+    _sacct("brief", "b", NOTHING, "brief"),
+    _sacct("clusters", "M", VALUE, "clusters", environment=("SLURM_CLUSTERS",)),
+    _sacct("completion", "c", NOTHING, "completion"),
+    _sacct("constraints", "C", VALUE, "constraints"),
+    _sacct("delimiter", "", VALUE, "delimiter"),
+    _sacct("duplicates", "D", NOTHING, "duplicates"),
+    _sacct("endtime", "E", VALUE, "end"),
+    _sacct("env-vars", "", NOTHING, "env_vars", effect=REFUSED),
+    _sacct(
+        "federation", "", NOTHING, "federation", environment=("SACCT_FEDERATION",), effect=ACCEPTED
+    ),
+    _sacct("file", "f", VALUE, "file", effect=ACCEPTED),
+    _sacct("flags", "F", VALUE, "flags"),
+    _sacct("format", "o", VALUE, "format", environment=("SACCT_FORMAT",)),
+    _sacct("group", "g", VALUE, "groups", aliases=("gid",)),
+    _sacct("help", "h", NOTHING, "help"),
+    _sacct("helpformat", "e", NOTHING, "help_format"),
+    _sacct("jobs", "j", VALUE, "jobs"),
+    _sacct("json", "", MAYBE, "json", environment=("SLURM_JSON",), effect=REFUSED),
+    _sacct("local", "", NOTHING, "local", environment=("SACCT_LOCAL",), effect=ACCEPTED),
+    _sacct("long", "l", NOTHING, "long"),
+    _sacct("name", "", VALUE, "names"),
+    _sacct("ncpus", "I", VALUE, "cpus"),
+    _sacct("nnodes", "i", VALUE, "node_count"),
+    _sacct("noconvert", "", NOTHING, "noconvert"),
+    _sacct("nodelist", "N", VALUE, "nodes"),
+    _sacct("noheader", "n", NOTHING, "noheader"),
+    _sacct("parsable", "p", NOTHING, "parsable"),
+    _sacct("parsable2", "P", NOTHING, "parsable2"),
+    _sacct("partition", "r", VALUE, "partitions"),
+    _sacct("qos", "q", VALUE, "qos"),
+    _sacct("reason", "R", VALUE, "reasons"),
+    _sacct("starttime", "S", VALUE, "start"),
+    _sacct("state", "s", VALUE, "states"),
+    _sacct("timelimit-max", "K", VALUE, "limit_max"),
+    _sacct("timelimit-min", "k", VALUE, "limit_min"),
+    _sacct("truncate", "T", NOTHING, "truncate"),
+    _sacct("uid", "", VALUE, "users"),
+    _sacct("units", "", VALUE, "units"),
+    _sacct("usage", "", NOTHING, "usage"),
+    _sacct("use-local-uid", "", NOTHING, "use_local_uid", effect=ACCEPTED),
+    _sacct("user", "u", VALUE, "users"),
+    _sacct("verbose", "v", NOTHING, "verbose", effect=ACCEPTED),
+    _sacct("version", "V", NOTHING, "version"),
+    _sacct("wckeys", "W", VALUE, "wckeys"),
+    _sacct("whole-hetjob", "", MAYBE, "whole_hetjob"),
+    _sacct("yaml", "", MAYBE, "yaml", environment=("SLURM_YAML",), effect=REFUSED),
+)
+
 OPTIONS: dict[str, tuple[Option, ...]] = {
+    "sacct": _SACCT,
     "sbatch": _SBATCH,
     "scancel": _SCANCEL,
     "scontrol": _SCONTROL,

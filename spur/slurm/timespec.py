@@ -131,11 +131,12 @@ def format_moment(seconds: int, calendar: Calendar, *, empty: str = "N/A") -> st
     return f"{at.year:04}-{at.month:02}-{at.day:02}T{at.hour:02}:{at.minute:02}:{at.second:02}"
 
 
-def parse_moment(text: str, calendar: Calendar) -> int:
+def parse_moment(text: str, calendar: Calendar, *, is_past: bool = False) -> int:
     """Return the seconds since 1970 that a text like 16:00, now+1hour or 2030-01-20T12:34 means.
 
     A time of day that has passed is tomorrow's; a date without a year that has passed is next
-    year's; a date alone begins at midnight.
+    year's; a date alone begins at midnight. With `is_past`, for those who look back, it is today's
+    and this year's.
 
     Raises: MomentError saying where the text stops making sense.
     """
@@ -146,7 +147,7 @@ def parse_moment(text: str, calendar: Calendar) -> int:
         return int(digits)
     if text[:3].lower() == "now":
         return calendar.now() + _delta(text)
-    return _When(text, calendar).result()
+    return _When(text, calendar, is_past=is_past).result()
 
 
 def _delta(text: str) -> int:
@@ -169,9 +170,10 @@ def _delta(text: str) -> int:
 class _When:
     """A reader of dates and times of day, in either order."""
 
-    def __init__(self, text: str, calendar: Calendar) -> None:
+    def __init__(self, text: str, calendar: Calendar, *, is_past: bool) -> None:
         self.text = text
         self.calendar = calendar
+        self.is_past = is_past
         self.today = calendar.moment(calendar.now())
         self.date: tuple[int, int, int] | None = None
         self.time: tuple[int, int, int] | None = None
@@ -284,7 +286,7 @@ class _When:
         now = self.calendar.now()
         date = self.date or self.today[:3]
         found = self._at(date, self.time or (0, 0, 0))
-        if found >= now or (self.date is not None and self.has_year):
+        if self.is_past or found >= now or (self.date is not None and self.has_year):
             return found
         year, month, day = date
         if self.date is None:

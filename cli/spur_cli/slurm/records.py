@@ -1,0 +1,168 @@
+"""Records of jobs as lines of sacct: fetched page by page, with what the configuration adds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from spur.slurm.columns.jobline import TASKS_LETTERS
+from spur.slurm.columns.recordline import RecordLine
+from spur.slurm.timespec import format_moment
+from spur.values.errors import Rejection
+from spur.values.ids import JobId, PartitionName
+from spur.values.tres import Per
+from spur.wire.cluster import ClusterInfo, ShowCluster
+from spur.wire.history import (
+    JobRecord,
+    QueryRecords,
+    RecordFilter,
+    RecordPage,
+    RunRecord,
+    decode_job_record,
+)
+from spur.wire.partitions import ListPartitions, PartitionInfo, PartitionList
+from spur_cli.slurm.people import LocalCalendar, group_name, user_name
+from spur_cli.slurm.session import Session
+
+__all__ = ["Surroundings", "fetch_records", "line_maker", "moment_speller"]
+
+PAGE_JOBS = 1000
+
+STANDARD = ("", "standard", "relative")
+"""Values of SLURM_TIME_FORMAT that leave times as they are."""
+
+
+def fetch_records(session: Session, wanted: RecordFilter) -> list[JobRecord] | Rejection:
+    """Return every record that a filter names."""
+    found: list[JobRecord] = []
+    after: JobId | None = JobId(0)
+    while after is not None:
+        page = session.ask(QueryRecords(wanted, after, PAGE_JOBS), RecordPage)
+        if isinstance(page, Rejection):
+            return page
+        found += [decode_job_record(row) for row in page.rows]
+        after = page.next
+    return found
+
+
+class Surroundings:
+    """What the configuration says that records leave out: asked for when a field needs it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._cluster: ClusterInfo | None = None
+        self._partitions: dict[PartitionName, PartitionInfo] | None = None
+
+    def cluster(self) -> ClusterInfo:
+        """Return the cluster as it is configured. Raises: LookupError when nobody answers."""
+        if self._cluster is None:
+            answer = self._session.ask(ShowCluster(), ClusterInfo)
+            if isinstance(answer, Rejection):
+                raise LookupError(answer.text)
+            self._cluster = answer
+        return self._cluster
+
+    def partition(self, name: PartitionName) -> PartitionInfo | None:
+        """Return a partition; None for one that is gone. Raises: LookupError as `cluster`."""
+        if self._partitions is None:
+            answer = self._session.ask(ListPartitions(), PartitionList)
+            if isinstance(answer, Rejection):
+                raise LookupError(answer.text)
+            self._partitions = {each.name: each for each in answer.partitions}
+        return self._partitions.get(name)
+
+    def name(self) -> str:
+        """Return the cluster's name; empty before the first configuration."""
+        settings = self.cluster().settings
+        return "" if settings is None else settings.name
+
+    def limit_s(self, job: JobRecord, run: RunRecord) -> int | None:
+        """Return the time limit, 0 for none; None where the partition is gone."""
+        if run.time_limit_s is not None:
+            return run.time_limit_s
+        partition = self.partition(run.partition or job.spec.partitions[0])
+        if partition is None:
+            return None
+        if partition.default_time_s is not None:
+            return partition.default_time_s
+        return partition.max_time_s or 0
+
+    def memory_mib(self, job: JobRecord, run: RunRecord) -> int:
+        """Return the memory asked for in all, the default where the job names none."""
+        ask = job.spec.ask
+        nodes = len(run.shares) or ask.nodes_min
+        cpus = max(ask.tasks * ask.cpus_per_task, ask.nodes_min, 1)
+        if ask.memory_mib > 0:
+            gpus = sum(each.count for each in ask.gres if each.name == "gpu")
+            return ask.memory_mib * {Per.CPU: cpus, Per.GPU: gpus}.get(ask.memory_per, nodes)
+        if ask.memory_mib == 0:
+            if default := self._memory_default(job, run):
+                mib, of = default
+                return mib * (cpus if of is Per.CPU else nodes)
+        return sum(share.memory_mib for share in run.shares)
+
+    def _memory_default(self, job: JobRecord, run: RunRecord) -> tuple[int, Per] | None:
+        partition = self.partition(run.partition or job.spec.partitions[0])
+        block = None if partition is None else partition.block
+        for source in (block, self.cluster().settings):
+            if source is not None and source.memory_per_cpu_mib is not None:
+                return source.memory_per_cpu_mib, Per.CPU
+            if source is not None and source.memory_per_node_mib is not None:
+                return source.memory_per_node_mib, Per.NODE
+        return None
+
+
+def moment_speller(environment: Mapping[str, str]) -> Callable[[int], str]:
+    """Return what spells points in time as SLURM_TIME_FORMAT asks."""
+    form = environment.get("SLURM_TIME_FORMAT", "")
+    if form not in STANDARD:
+        return lambda seconds: time.strftime(form, time.localtime(seconds))
+    calendar = LocalCalendar()
+    return lambda seconds: format_moment(seconds, calendar)
+
+
+def line_maker(
+    session: Session,
+    *,
+    fields: frozenset[str],
+    window: tuple[int, int] | None,
+    unit: str,
+    converts: bool,
+) -> Callable[[JobRecord, RunRecord], Iterator[RecordLine]]:
+    """Return what makes the lines of a run: its own, then its steps'.
+
+    `fields` are the names of those that are shown, in small letters.
+    """
+    around = Surroundings(session)
+    letters = session.environment.get("SLURM_BITSTR_LEN", "")
+    now_s = int(time.time())
+    moment = moment_speller(session.environment)
+    has_limit = not fields.isdisjoint(("timelimit", "timelimitraw"))
+    has_memory = not fields.isdisjoint(("reqmem", "reqtres"))
+    cluster = around.name() if "cluster" in fields else ""
+
+    def lines(job: JobRecord, run: RunRecord) -> Iterator[RecordLine]:
+        line = RecordLine(
+            job=job,
+            run=run,
+            step=None,
+            now_s=now_s,
+            moment=moment,
+            limit_s=around.limit_s(job, run) if has_limit else None,
+            memory_mib=around.memory_mib(job, run) if has_memory else 0,
+            user=user_name,
+            group=group_name,
+            text=None,
+            cluster=cluster,
+            window=window,
+            unit=unit,
+            converts=converts,
+            tasks_letters=int(letters)
+            if letters.isascii() and letters.isdigit()
+            else TASKS_LETTERS,
+        )
+        yield line
+        for step in run.steps:
+            yield line._replace(step=step)
+
+    return lines
