@@ -88,6 +88,8 @@ def _job_ids(connection: Connection, query: QueryRecords) -> list[int]:
 
 def _conditions(wanted: RecordFilter) -> list[Condition]:
     found: list[Condition] = []
+    if not wanted.all_runs:
+        found.append(runs.c.run == jobs.c.run)
     if wanted.job_ids:
         ids = list(wanted.job_ids)
         columns = (jobs.c.job_id, jobs.c.array_job_id, jobs.c.het_job_id)
@@ -164,10 +166,7 @@ def _records(connection: Connection, wanted: RecordFilter, ids: list[int]) -> li
     found = []
     rows: Iterable[Columns] = map(dict, connection.execute(statement).mappings())
     for _, group in groupby(rows, key=lambda row: row["job_id"]):
-        its_runs = list(group)
-        if not wanted.all_runs:
-            its_runs = its_runs[-1:]
-        found.append(_job(connection, its_runs, shares))
+        found.append(_job(connection, list(group), shares))
     return found
 
 
@@ -240,13 +239,13 @@ def _ended(end_ns: int) -> int:
 
 
 def _reason(connection: Connection, row: Columns, spec: JobSpec) -> Reason:
-    """Return why a run waits, or waited when it ended without a start."""
-    if row["run_start_time_ns"] is not None:
-        return Reason.NONE
+    """Return why a run waits, or was last said to wait."""
+    own = Reason(row["run_reason"])
+    if row["run_start_time_ns"] is not None or row["run_end_time_ns"] != NEVER_NS:
+        return own
     if row["run_run"] == row["run"] and row["hold"] != Hold.NONE:
         return HOLD_REASONS[Hold(row["hold"])]
-    own = Reason(row["run_reason"])
-    if own is not Reason.NONE or row["run_end_time_ns"] != NEVER_NS:
+    if own is not Reason.NONE:
         return own
     statement = select(group_reasons.c.reason).where(
         group_reasons.c.partition == spec.partitions[0],

@@ -15,7 +15,7 @@ from spur.projections.apply import At
 from spur.store.folds import folds
 from spur.store.rows import Row, Rows
 from spur.store.structs import SHARES
-from spur.values.states import Hold, JobState, NodeShareState, Reason
+from spur.values.states import Hold, JobState, NodeShareState
 
 __all__: list[str] = []
 
@@ -34,7 +34,6 @@ def fold_job_started(rows: Rows, at: At, event: JobStarted) -> None:
         number,
         record_index=at.index if job["array_job_id"] else run["record_index"],
         state=JobState.RUNNING.value,
-        reason=Reason.NONE.value,
         attempt=event.attempt,
         eligible_time_ns=run["eligible_time_ns"] or at.time_ns,
         start_time_ns=at.time_ns,

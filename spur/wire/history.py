@@ -61,7 +61,7 @@ class RecordFilter(Part, frozen=True):
     end_ns: int = 0
     """Alive at or before this time; 0 is without end."""
     all_runs: bool = False
-    """Every run that fits; else the newest of each job that does."""
+    """Every run that fits; else the newest of each job, if it does."""
 
 
 @request
@@ -104,7 +104,7 @@ class RunRecord(Part, frozen=True):
     """The log's entry that this record began with: its place among all records."""
     state: JobState
     reason: Reason
-    """Why it waits; NONE once it has started."""
+    """Why it waits, or what it was last said to wait for."""
     submit_ns: int
     """When this run was opened: the submission, or the requeue."""
     eligible_ns: int

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from spur.slurm.columns.recordline import UNITS, RecordLine
+from spur.slurm.columns.recordline import UNITS, RecordLine, alloc_cpus
 from spur.slurm.columns.records import BRIEF_FORMAT, DEFAULT_FORMAT, LONG_FORMAT
 from spur.slurm.jobids import JobName, parse_job_name
 from spur.slurm.recordformat import Shape, Table, UnknownField, help_format, parse_fields
@@ -16,15 +14,15 @@ from spur.slurm.statewords import parse_state
 from spur.slurm.timespec import MomentError, format_moment, parse_moment, parse_time_limit
 from spur.slurm.wording import SlurmError, error_line, sentence_of
 from spur.values.errors import Rejection
-from spur.values.ids import JobId, NodeName, PartitionName
+from spur.values.ids import NodeName, PartitionName
 from spur.values.states import JobState
 from spur.wire.history import JobRecord, RecordFilter, RunRecord, SpecialStep
 from spur_cli.registry import Command
-from spur_cli.slurm.people import LocalCalendar, user_id
+from spur_cli.slurm.people import LocalCalendar, Viewpoint, here
 from spur_cli.slurm.records import Surroundings, fetch_records, line_maker
 from spur_cli.slurm.session import Session, guarded
 
-__all__ = ["run"]
+__all__ = ["run", "show"]
 
 Values = Mapping[str, Any]  # as `Layer.values`
 
@@ -47,10 +45,11 @@ class Named(NamedTuple):
 
 def run(arguments: list[str], command: Command) -> int:
     """Show records."""
-    return guarded("sacct", lambda session: _sacct(session, arguments))
+    return guarded("sacct", lambda session: show(session, arguments, here()))
 
 
-def _sacct(session: Session, arguments: list[str]) -> int:
+def show(session: Session, arguments: list[str], viewpoint: Viewpoint) -> int:
+    """Write the records that a command line names; return the exit status. Raises: SlurmError."""
     try:
         line, words = session.options(arguments)
     except SlurmError as error:
@@ -62,41 +61,133 @@ def _sacct(session: Session, arguments: list[str]) -> int:
         sys.stdout.write(help_format())
         return 0
     if words:
-        lines = ("Unknown arguments:", *(f" {word}" for word in words))
-        raise SlurmError(*(error_line("sacct", text) for text in lines))
+        texts = ("Unknown arguments:", *(f" {word}" for word in words))
+        raise SlurmError(*(error_line("sacct", text) for text in texts))
     if values.get("completion"):
         raise SlurmError("Slurm job completion is disabled")
+    asked = _Asked(values, viewpoint)
     unit = _unit(values)
-    names = _names(values)
     table = _table(line.values, values)
-    window = _window(values, has_names=bool(names))
-    wanted = _filter(values, names, window)
+    wanted = asked.filter()
     found = [] if wanted is None or _is_elsewhere(session, values) else _fetch(session, wanted)
     if not values.get("noheader"):
         sys.stdout.write(table.header())
-    shown = line_maker(
+    lines_of = line_maker(
         session,
+        viewpoint,
         fields=frozenset(cell.field.name.lower() for cell in table.cells),
-        window=_cut_to(values, window),
+        window=asked.window if values.get("truncate") else None,
         unit=unit,
         converts=not values.get("noconvert"),
     )
     tests = _tests(values)
-    for job, its_run in sorted(
-        _runs(found, names), key=lambda pair: (pair[1].index, pair[0].job_id)
-    ):
-        lines = shown(job, its_run)
-        first = next(lines)
-        if not all(test(first) for test in tests):
-            continue
-        steps = () if values.get("allocations") else tuple(lines)
-        for row in (first, *steps):
-            if _is_shown(row, names):
-                sys.stdout.write(table.line(row))
+    with_steps = not values.get("allocations")
+    for job, its_run in asked.runs(found):
+        lines = lines_of(job, its_run)
+        if all(test(lines[0]) for test in tests):
+            for row in lines if with_steps else lines[:1]:
+                if asked.names_line(row):
+                    sys.stdout.write(table.line(row))
     return 0
 
 
 # -- which
+
+
+class _Asked:
+    """Which records a command line names. Raises: SlurmError where it makes no sense."""
+
+    def __init__(self, values: Values, viewpoint: Viewpoint) -> None:
+        self._values = values
+        self._viewpoint = viewpoint
+        self._names = _names(values)
+        self.window = self._window()
+        """Seconds from and to which a job must have been alive."""
+
+    def _window(self) -> tuple[int, int]:
+        """Source: sacct(1) DEFAULT TIME WINDOW."""
+        calendar, values = self._viewpoint.calendar, self._values
+        end_s = _moment(values, "end", calendar)
+        end_s = calendar.now() if end_s is None else end_s
+        start_s = _moment(values, "start", calendar)
+        if start_s is None:
+            if self._names:
+                start_s = 0
+            elif "states" in values:
+                start_s = end_s
+            else:
+                start_s = parse_moment("today", calendar, is_past=True)
+        if start_s > end_s:
+            first, last = format_moment(start_s, calendar), format_moment(end_s, calendar)
+            text = f"Start time ({first}) requested is after end time ({last})."
+            raise SlurmError(error_line("sacct", text))
+        return start_s, end_s
+
+    def filter(self) -> RecordFilter | None:
+        """Return what the read model is asked for; None when no record can be meant."""
+        values = self._values
+        states = _states(values)
+        if states == () or values.get("wckeys"):
+            return None
+        start_s, end_s = self.window
+        has_window = not self._names or "start" in values or "end" in values
+        return RecordFilter(
+            job_ids=tuple(dict.fromkeys(named.job.job_id for named in self._names)),
+            uids=self._uids(),
+            gids=self._gids(),
+            accounts=_list(values, "accounts"),
+            partitions=tuple(PartitionName(name) for name in _list(values, "partitions")),
+            qos=_list(values, "qos"),
+            names=_list(values, "names"),
+            nodes=_nodes(values),
+            states=states or (),
+            start_ns=start_s * _NS if has_window else 0,
+            # All of the last second counts: the log's time is finer than the window's.
+            end_ns=(end_s + 1) * _NS - 1 if has_window else 0,
+            all_runs=bool(values.get("duplicates")),
+        )
+
+    def _uids(self) -> tuple[int, ...]:
+        values, uids = self._values, []
+        for name in _list(values, "users"):
+            uid = self._viewpoint.user_id(name)
+            if uid is None:
+                raise SlurmError(error_line("sacct", f"Invalid user id: {name}"))
+            uids.append(uid)
+        if values.get("all_users"):
+            return ()
+        if not uids and not self._names and self._viewpoint.uid:
+            uids.append(self._viewpoint.uid)
+        return tuple(uids)
+
+    def _gids(self) -> tuple[int, ...]:
+        gids = []
+        for name in _list(self._values, "groups"):
+            gid = self._viewpoint.group_id(name)
+            if gid is None:
+                raise SlurmError(error_line("sacct", f"Invalid group id: {name}"))
+            gids.append(gid)
+        return tuple(gids)
+
+    def runs(self, jobs: list[JobRecord]) -> list[tuple[JobRecord, RunRecord]]:
+        """Return job and run of each record that is named, in the order that they began."""
+        names = self._names
+        found = [
+            (job, its_run)
+            for job in jobs
+            if not names or any(_is_named(job, named.job) for named in names)
+            for its_run in job.runs
+        ]
+        return sorted(found, key=lambda pair: (pair[1].index, pair[0].job_id))
+
+    def names_line(self, line: RecordLine) -> bool:
+        """Whether a line is one of those that are named, which may be single steps."""
+        step = None if line.step is None else line.step.step
+        return not self._names or any(
+            named.step is None or named.step == step
+            for named in self._names
+            if _is_named(line.job, named.job)
+        )
 
 
 def _names(values: Values) -> list[Named]:
@@ -124,69 +215,14 @@ def _step(text: str) -> int:
     return int(text)
 
 
-def _window(values: Values, *, has_names: bool) -> tuple[int, int]:
-    """Return the seconds from and to which a job must have been alive; 0 for since ever.
-
-    Source: sacct(1) DEFAULT TIME WINDOW.
-    """
-    now_s = int(time.time())
-    end_s = _moment(values, "end") or now_s
-    start_s = _moment(values, "start")
-    if start_s is None:
-        if has_names:
-            start_s = 0
-        elif "states" in values:
-            start_s = end_s
-        else:
-            start_s = parse_moment("today", LocalCalendar(), is_past=True)
-    if start_s > end_s:
-        calendar = LocalCalendar()
-        first, last = format_moment(start_s, calendar), format_moment(end_s, calendar)
-        text = f"Start time ({first}) requested is after end time ({last})."
-        raise SlurmError(error_line("sacct", text))
-    return start_s, end_s
-
-
-def _moment(values: Values, field: str) -> int | None:
+def _moment(values: Values, field: str, calendar: LocalCalendar) -> int | None:
     text = values.get(field)
     if text is None:
         return None
     try:
-        return parse_moment(text, LocalCalendar(), is_past=True)
+        return parse_moment(text, calendar, is_past=True)
     except MomentError as error:
         raise SlurmError(str(error)) from error
-
-
-def _cut_to(values: Values, window: tuple[int, int]) -> tuple[int, int] | None:
-    return window if values.get("truncate") else None
-
-
-def _filter(values: Values, names: list[Named], window: tuple[int, int]) -> RecordFilter | None:
-    """Return what the read model is asked for; None when no record can be meant."""
-    states = _states(values)
-    if states == () or values.get("wckeys"):
-        return None
-    start_s, end_s = window
-    has_window = not names or "start" in values or "end" in values
-    return RecordFilter(
-        job_ids=tuple(_asked_ids(names)),
-        uids=_uids(values, has_names=bool(names)),
-        gids=_gids(values),
-        accounts=_list(values, "accounts"),
-        partitions=tuple(PartitionName(name) for name in _list(values, "partitions")),
-        qos=_list(values, "qos"),
-        names=_list(values, "names"),
-        nodes=_nodes(values),
-        states=states or (),
-        start_ns=start_s * _NS if has_window else 0,
-        # Whatever happened in the last second counts: the log's time is finer than the window's.
-        end_ns=(end_s + 1) * _NS - 1 if has_window else 0,
-        all_runs=bool(values.get("duplicates")),
-    )
-
-
-def _asked_ids(names: list[Named]) -> dict[JobId, None]:
-    return dict.fromkeys(named.job.job_id for named in names)
 
 
 def _list(values: Values, field: str) -> tuple[str, ...]:
@@ -201,33 +237,6 @@ def _states(values: Values) -> tuple[JobState, ...] | None:
     if None in found:
         raise SlurmError("sacct: fatal: unrecognized job state value")
     return tuple(state for state in found if isinstance(state, JobState))
-
-
-def _uids(values: Values, *, has_names: bool) -> tuple[int, ...]:
-    uids = []
-    for name in _list(values, "users"):
-        uid = user_id(name)
-        if uid is None:
-            raise SlurmError(error_line("sacct", f"Invalid user id: {name}"))
-        uids.append(uid)
-    if not uids and not has_names and os.getuid() and not values.get("all_users"):
-        uids.append(os.getuid())
-    return () if values.get("all_users") else tuple(uids)
-
-
-def _gids(values: Values) -> tuple[int, ...]:
-    import grp
-
-    gids = []
-    for name in _list(values, "groups"):
-        try:
-            gids.append(grp.getgrnam(name).gr_gid)
-        except KeyError:
-            if not (name.isascii() and name.isdigit()):
-                text = f"Invalid group id: {name}"
-                raise SlurmError(error_line("sacct", text)) from None
-            gids.append(int(name))
-    return tuple(gids)
 
 
 def _nodes(values: Values) -> tuple[NodeName, ...]:
@@ -262,31 +271,11 @@ def _fetch(session: Session, wanted: RecordFilter) -> list[JobRecord]:
     return found
 
 
-def _runs(jobs: list[JobRecord], names: list[Named]) -> list[tuple[JobRecord, RunRecord]]:
-    """Return job and run of each record that is named."""
-    return [
-        (job, its_run)
-        for job in jobs
-        if not names or any(_is_named(job, named.job) for named in names)
-        for its_run in job.runs
-    ]
-
-
 def _is_named(job: JobRecord, name: JobName) -> bool:
     if name.tasks is not None:
         wanted = name.tasks
         return job.array_id == name.job_id and any(task in wanted for task in job.tasks or ())
     return name.job_id in (job.job_id, job.array_id, job.het_id)
-
-
-def _is_shown(line: RecordLine, names: list[Named]) -> bool:
-    """Whether a line is one of those that are named, which may be single steps."""
-    step = None if line.step is None else line.step.step
-    return not names or any(
-        named.step is None or named.step == step
-        for named in names
-        if _is_named(line.job, named.job)
-    )
 
 
 # -- conditions that the read model is not asked for
@@ -298,7 +287,7 @@ def _tests(values: Values) -> list[Callable[[RecordLine], bool]]:
         tests.append(lambda line: line.job.spec.ask.features in words)
     if "cpus" in values:
         fewest, most = _range(values["cpus"], "ncpus")
-        tests.append(lambda line: fewest <= int(_cpus(line)) <= most)
+        tests.append(lambda line: fewest <= int(alloc_cpus(line)) <= most)
     if "node_count" in values:
         first, last = _range(values["node_count"], "nnodes")
         tests.append(lambda line: first <= len(line.run.shares) <= last)
@@ -309,12 +298,6 @@ def _tests(values: Values) -> list[Callable[[RecordLine], bool]]:
     if flags := {word.lower() for word in _list(values, "flags")}:
         tests.append(lambda line: bool(line.run.start_ns) and "schedmain" in flags)
     return tests
-
-
-def _cpus(line: RecordLine) -> str:
-    from spur.slurm.columns.recordline import alloc_cpus
-
-    return alloc_cpus(line)
 
 
 def _range(text: str, option: str) -> tuple[int, int]:

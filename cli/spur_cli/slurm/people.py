@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Callable
 from functools import cache
+from typing import NamedTuple
 
 from spur.slurm.timespec import Moment
 
-__all__ = ["LocalCalendar", "group_name", "user_id", "user_name"]
+__all__ = [
+    "LocalCalendar",
+    "Viewpoint",
+    "group_id",
+    "group_name",
+    "here",
+    "user_id",
+    "user_name",
+]
 
 
 class LocalCalendar:
     """The zone of whoever runs the command. Implements `Calendar`."""
 
+    def __init__(self, now_s: int | None = None) -> None:
+        """Begin at a time at which the clock then stands still; else it is the machine's."""
+        self._now_s = now_s
+
     def now(self) -> int:
         """Return the seconds since 1970."""
-        return int(time.time())
+        return int(time.time()) if self._now_s is None else self._now_s
 
     def moment(self, seconds: int) -> Moment:
         """Return what the clock on the wall shows then."""
@@ -56,3 +71,30 @@ def user_id(text: str) -> int | None:
         return pwd.getpwnam(text).pw_uid
     except KeyError:
         return int(text) if text.isascii() and text.isdigit() and int(text) < 1 << 32 else None
+
+
+def group_id(text: str) -> int | None:
+    """Return the group meant by a name or a number; None when there is none."""
+    import grp
+
+    try:
+        return grp.getgrnam(text).gr_gid
+    except KeyError:
+        return int(text) if text.isascii() and text.isdigit() and int(text) < 1 << 32 else None
+
+
+class Viewpoint(NamedTuple):
+    """Who runs a command, when, and what that host knows of people."""
+
+    uid: int
+    calendar: LocalCalendar
+    user: Callable[[int], str]
+    group: Callable[[int], str]
+    user_id: Callable[[str], int | None]
+    group_id: Callable[[str], int | None]
+
+
+def here() -> Viewpoint:
+    """Return where this process runs, at this moment: its clock does not move on."""
+    now = LocalCalendar(int(time.time()))
+    return Viewpoint(os.getuid(), now, user_name, group_name, user_id, group_id)

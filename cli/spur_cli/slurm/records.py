@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from spur.slurm.columns.jobline import TASKS_LETTERS
 from spur.slurm.columns.recordline import RecordLine
-from spur.slurm.timespec import format_moment
+from spur.slurm.timespec import Calendar, format_moment
 from spur.values.errors import Rejection
 from spur.values.ids import JobId, PartitionName
 from spur.values.tres import Per
@@ -21,7 +21,7 @@ from spur.wire.history import (
     decode_job_record,
 )
 from spur.wire.partitions import ListPartitions, PartitionInfo, PartitionList
-from spur_cli.slurm.people import LocalCalendar, group_name, user_name
+from spur_cli.slurm.people import Viewpoint
 from spur_cli.slurm.session import Session
 
 __all__ = ["Surroundings", "fetch_records", "line_maker", "moment_speller"]
@@ -112,46 +112,46 @@ class Surroundings:
         return None
 
 
-def moment_speller(environment: Mapping[str, str]) -> Callable[[int], str]:
+def moment_speller(environment: Mapping[str, str], calendar: Calendar) -> Callable[[int], str]:
     """Return what spells points in time as SLURM_TIME_FORMAT asks."""
     form = environment.get("SLURM_TIME_FORMAT", "")
     if form not in STANDARD:
         return lambda seconds: time.strftime(form, time.localtime(seconds))
-    calendar = LocalCalendar()
     return lambda seconds: format_moment(seconds, calendar)
 
 
 def line_maker(
     session: Session,
+    viewpoint: Viewpoint,
     *,
     fields: frozenset[str],
     window: tuple[int, int] | None,
     unit: str,
     converts: bool,
-) -> Callable[[JobRecord, RunRecord], Iterator[RecordLine]]:
+) -> Callable[[JobRecord, RunRecord], list[RecordLine]]:
     """Return what makes the lines of a run: its own, then its steps'.
 
     `fields` are the names of those that are shown, in small letters.
     """
     around = Surroundings(session)
     letters = session.environment.get("SLURM_BITSTR_LEN", "")
-    now_s = int(time.time())
-    moment = moment_speller(session.environment)
+    calendar = viewpoint.calendar
+    moment = moment_speller(session.environment, calendar)
     has_limit = not fields.isdisjoint(("timelimit", "timelimitraw"))
     has_memory = not fields.isdisjoint(("reqmem", "reqtres"))
     cluster = around.name() if "cluster" in fields else ""
 
-    def lines(job: JobRecord, run: RunRecord) -> Iterator[RecordLine]:
+    def lines(job: JobRecord, run: RunRecord) -> list[RecordLine]:
         line = RecordLine(
             job=job,
             run=run,
             step=None,
-            now_s=now_s,
+            now_s=calendar.now(),
             moment=moment,
             limit_s=around.limit_s(job, run) if has_limit else None,
             memory_mib=around.memory_mib(job, run) if has_memory else 0,
-            user=user_name,
-            group=group_name,
+            user=viewpoint.user,
+            group=viewpoint.group,
             text=None,
             cluster=cluster,
             window=window,
@@ -161,8 +161,6 @@ def line_maker(
             if letters.isascii() and letters.isdigit()
             else TASKS_LETTERS,
         )
-        yield line
-        for step in run.steps:
-            yield line._replace(step=step)
+        return [line, *(line._replace(step=step) for step in run.steps)]
 
     return lines

@@ -73,6 +73,9 @@ UNITS = "KMGTP"
 
 _NS = 1_000_000_000
 
+_STOPPED = (JobState.CANCELLED, JobState.TIMEOUT, JobState.PREEMPTED, JobState.REQUEUED)
+"""States of runs that take their steps with them."""
+
 _STEP_NAMES = {
     SpecialStep.BATCH: "batch",
     SpecialStep.EXTERN: "extern",
@@ -166,14 +169,18 @@ def exit_code(line: RecordLine) -> str:
 
 
 def derived_exit_code(line: RecordLine) -> str:
-    """Return the highest exit of its numbered steps."""
-    ends = [(step.exit_code, step.signal) for step in line.run.steps if step.step >= 0]
+    """Return the highest exit of its numbered steps, but for those that ended with the run."""
+    ends = [
+        (step.exit_code, step.signal)
+        for step in line.run.steps
+        if step.step >= 0 and not (step.state is JobState.CANCELLED and line.run.state in _STOPPED)
+    ]
     code, signal = max(ends, default=(0, 0))
     return f"{code}:{signal}"
 
 
 def reason(line: RecordLine) -> str:
-    """Return why it waits or waited; None once it has started."""
+    """Return why it waits, or last waited."""
     run = line.run
     if run.state is JobState.PENDING and run.reason is Reason.NONE:
         if line.job.spec.begin_ns > line.now_s * _NS:
@@ -212,8 +219,9 @@ def _times(line: RecordLine) -> tuple[int, int]:
 
 
 def start(line: RecordLine) -> str:
-    """Return when it started, or Unknown."""
-    return _moment(line, _times(line)[0])
+    """Return when it started, Unknown, or None when it never will."""
+    start_s, end_s = _times(line)
+    return "None" if end_s and not start_s else _moment(line, start_s)
 
 
 def end(line: RecordLine) -> str:
