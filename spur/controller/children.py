@@ -51,7 +51,10 @@ class ChildRow:
     answers_history: bool = False
 
 
-CHILDREN: tuple[ChildRow, ...] = (ChildRow(name="scheduler", module="spur.controller.scheduler"),)
+CHILDREN: tuple[ChildRow, ...] = (
+    ChildRow(name="scheduler", module="spur.controller.scheduler"),
+    ChildRow(name="projector", module="spur.controller.projector", answers_history=True),
+)
 """What follows every front."""
 
 

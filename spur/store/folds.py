@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from spur.events.declare import Event
-from spur.events.jobs import JobReasonsStated, JobTasksSplit
+from spur.events.envelope import Actor
+from spur.events.jobs import ArrayThrottled, JobReasonsStated, JobTasksSplit
 from spur.projections.apply import At
 from spur.store.rows import Rows
 
-__all__ = ["FOLDS", "fold_event", "folds", "jobs_of"]
+__all__ = ["FOLDS", "fold_event", "folds", "jobs_of", "person"]
 
 Arm = Callable[[Rows, At, Any], None]
 
@@ -38,6 +39,11 @@ def folds(cls: type[Event]) -> Callable[[A], A]:
     return register
 
 
+def person(actor: Actor) -> int | None:
+    """Return the uid of a user who asked; None when it was the cluster itself."""
+    return None if actor.host_role == "cluster" else actor.uid
+
+
 def fold_event(rows: Rows, at: At, event: Event) -> None:
     """Write what an event says, and note it in the story of each job that it is about."""
     arm = FOLDS.get(type(event))
@@ -54,6 +60,6 @@ def jobs_of(event: Event) -> Iterator[int]:
         return
     if isinstance(event, JobTasksSplit):
         yield event.from_id
-    job_id = getattr(event, "job_id", 0)
+    job_id = event.array_id if isinstance(event, ArrayThrottled) else getattr(event, "job_id", 0)
     if job_id:
         yield job_id

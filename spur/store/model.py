@@ -22,6 +22,7 @@ from spur.events.envelope import Entry, EntryKind, chain_next
 from spur.projections.apply import At
 from spur.store import jobs as _jobs
 from spur.store import runs as _runs
+from spur.store import steps as _steps
 from spur.store.engine import UnusableDatabase, open_engine, remove_database
 from spur.store.folds import fold_event
 from spur.store.rows import Rows
@@ -30,7 +31,7 @@ from spur.values.errors import InvariantBroken
 
 __all__ = ["SUBJECTS", "Cursor", "Model"]
 
-SUBJECTS = (_jobs, _runs)
+SUBJECTS = (_jobs, _runs, _steps)
 """The files of this room that hold arms."""
 
 

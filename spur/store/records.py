@@ -7,13 +7,14 @@ ran, or it ended so. Source: sacct(1) --starttime, --endtime, --state; transcrip
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, TypeVar
 
 import msgspec
 from sqlalchemy import ColumnElement, Connection, Select, and_, literal, or_, select
 
+from spur.store.steprecords import Columns, RunKey, ended, numbered_steps, steps_of
 from spur.store.structs import SHARES, spec_of, tasks_of
 from spur.store.tables import NEVER_NS, group_reasons, jobs, run_nodes, runs
 from spur.values.ids import JobId, PartitionName
@@ -26,8 +27,6 @@ from spur.wire.history import (
     RecordFilter,
     RecordPage,
     RunRecord,
-    SpecialStep,
-    StepRecord,
 )
 
 __all__ = ["PAGE_BYTES_MAX", "job_record", "record_page"]
@@ -42,7 +41,6 @@ _ENCODE = msgspec.msgpack.Encoder().encode
 
 T = TypeVar("T")
 Condition = ColumnElement[bool]
-Columns = Mapping[str, Any]
 
 
 def record_page(connection: Connection, query: QueryRecords) -> RecordPage:
@@ -163,21 +161,22 @@ def _records(connection: Connection, wanted: RecordFilter, ids: list[int]) -> li
         .order_by(runs.c.job_id, runs.c.run)
     )
     shares = _shares(connection, ids)
+    numbered = numbered_steps(connection, ids)
     found = []
     rows: Iterable[Columns] = map(dict, connection.execute(statement).mappings())
     for _, group in groupby(rows, key=lambda row: row["job_id"]):
-        found.append(_job(connection, list(group), shares))
+        found.append(_job(connection, list(group), shares, numbered))
     return found
 
 
-def _shares(connection: Connection, ids: list[int]) -> dict[tuple[int, int], list[NodeShare]]:
+def _shares(connection: Connection, ids: list[int]) -> dict[RunKey, list[NodeShare]]:
     """Return what each run of these jobs held, in order."""
     statement = (
         select(run_nodes)
         .where(run_nodes.c.job_id.in_(ids))
         .order_by(run_nodes.c.job_id, run_nodes.c.run, run_nodes.c.position)
     )
-    found: dict[tuple[int, int], list[NodeShare]] = {}
+    found: dict[RunKey, list[NodeShare]] = {}
     for row in connection.execute(statement).mappings():
         found.setdefault((row["job_id"], row["run"]), []).append(SHARES.read(dict(row)))
     return found
@@ -186,7 +185,8 @@ def _shares(connection: Connection, ids: list[int]) -> dict[tuple[int, int], lis
 def _job(
     connection: Connection,
     rows: list[Columns],
-    shares: dict[tuple[int, int], list[NodeShare]],
+    shares: dict[RunKey, list[NodeShare]],
+    numbered: dict[RunKey, list[Columns]],
 ) -> JobRecord:
     row = rows[-1]
     spec = spec_of(row)
@@ -203,14 +203,19 @@ def _job(
         hold=Hold(row["hold"]),
         priority=row["priority"],
         runs=tuple(
-            _run(connection, each, spec, tuple(shares.get((each["job_id"], each["run_run"]), ())))
+            _run(connection, each, spec, tuple(shares.get(key, ())), numbered.get(key, ()))
             for each in rows
+            for key in [(each["job_id"], each["run_run"])]
         ),
     )
 
 
 def _run(
-    connection: Connection, row: Columns, spec: JobSpec, shares: tuple[NodeShare, ...]
+    connection: Connection,
+    row: Columns,
+    spec: JobSpec,
+    shares: tuple[NodeShare, ...],
+    numbered: Sequence[Columns],
 ) -> RunRecord:
     """Return a run from columns that begin with `run_`."""
     return RunRecord(
@@ -221,7 +226,7 @@ def _run(
         submit_ns=row["run_open_time_ns"],
         eligible_ns=row["run_eligible_time_ns"] or 0,
         start_ns=row["run_start_time_ns"] or 0,
-        end_ns=_ended(row["run_end_time_ns"]),
+        end_ns=ended(row["run_end_time_ns"]),
         suspended_ns=0,
         time_limit_s=row["run_time_limit_s"] if shares else spec.time_limit_s,
         partition=row["run_partition"],
@@ -230,12 +235,8 @@ def _run(
         signal=row["run_signal"],
         killed_by=row["run_killed_by"],
         unfenced=row["run_unfenced"],
-        steps=_steps(row, spec, shares),
+        steps=steps_of(row, spec, shares, numbered),
     )
-
-
-def _ended(end_ns: int) -> int:
-    return 0 if end_ns == NEVER_NS else end_ns
 
 
 def _reason(connection: Connection, row: Columns, spec: JobSpec) -> Reason:
@@ -252,80 +253,6 @@ def _reason(connection: Connection, row: Columns, spec: JobSpec) -> Reason:
         group_reasons.c.shape == shape_of(spec.ask),
     )
     return Reason(connection.execute(statement).scalar() or Reason.NONE)
-
-
-# -- steps
-
-
-def _steps(row: Columns, spec: JobSpec, shares: tuple[NodeShare, ...]) -> tuple[StepRecord, ...]:
-    """Return the script and what holds the run's place: each allocation has them.
-
-    Both end with the run; of the script is known when and how.
-    """
-    if not shares:
-        return ()
-    steps = []
-    if spec.batch:
-        steps.append(_script(row, shares[:1]))
-    steps.append(_extern(row, shares))
-    return tuple(steps)
-
-
-_CUT_SHORT = {
-    JobState.CANCELLED,
-    JobState.TIMEOUT,
-    JobState.PREEMPTED,
-    JobState.NODE_FAIL,
-    JobState.REQUEUED,
-    JobState.DEADLINE,
-}
-"""States of a run whose script did not end by itself."""
-
-
-def _script(row: Columns, shares: tuple[NodeShare, ...]) -> StepRecord:
-    run_state, end_ns = JobState(row["run_state"]), row["run_script_end_ns"] or 0
-    code, signal = row["run_script_exit_code"], row["run_script_signal"]
-    if not end_ns and row["run_end_time_ns"] == NEVER_NS:
-        state = JobState.RUNNING
-    elif signal or (not end_ns and run_state in _CUT_SHORT):
-        state = JobState.CANCELLED
-    else:
-        state = JobState.FAILED if code else JobState.COMPLETED
-    return StepRecord(
-        step=SpecialStep.BATCH,
-        name="batch",
-        state=state,
-        exit_code=code,
-        signal=signal,
-        start_ns=row["run_start_time_ns"],
-        end_ns=end_ns or _ended(row["run_end_time_ns"]),
-        tasks=1,
-        shares=shares,
-        distribution="",
-        killed_by=None,
-    )
-
-
-def _extern(row: Columns, shares: tuple[NodeShare, ...]) -> StepRecord:
-    run_state = JobState(row["run_state"])
-    if row["run_end_time_ns"] == NEVER_NS:
-        state = JobState.RUNNING
-    else:
-        lost = run_state is JobState.NODE_FAIL
-        state = JobState.CANCELLED if lost else JobState.COMPLETED
-    return StepRecord(
-        step=SpecialStep.EXTERN,
-        name="extern",
-        state=state,
-        exit_code=0,
-        signal=0,
-        start_ns=row["run_start_time_ns"],
-        end_ns=_ended(row["run_end_time_ns"]),
-        tasks=len(shares),
-        shares=shares,
-        distribution="",
-        killed_by=None,
-    )
 
 
 def _batches(items: list[T], size: int) -> Iterable[list[T]]:

@@ -10,7 +10,15 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, bindparam, insert, select, update
 
-from spur.store.tables import group_reasons, job_events, jobs, run_nodes, runs
+from spur.store.tables import (
+    group_reasons,
+    job_events,
+    jobs,
+    run_nodes,
+    runs,
+    step_nodes,
+    steps,
+)
 from spur.values.errors import InvariantBroken
 
 __all__ = ["ROWS_KEPT_MAX", "Row", "Rows", "TableRows"]
@@ -112,7 +120,16 @@ class Rows:
         self.runs = TableRows(runs)
         self.run_nodes = TableRows(run_nodes)
         self.group_reasons = TableRows(group_reasons)
-        self._tables = (self.jobs, self.runs, self.run_nodes, self.group_reasons)
+        self.steps = TableRows(steps)
+        self.step_nodes = TableRows(step_nodes)
+        self._tables = (
+            self.jobs,
+            self.runs,
+            self.run_nodes,
+            self.group_reasons,
+            self.steps,
+            self.step_nodes,
+        )
         self._insert_events = insert(job_events)
         self._events: list[Row] = []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from spur.events.envelope import Actor
 from spur.events.runs import (
     JobRelaunched,
     JobStarted,
@@ -12,7 +11,7 @@ from spur.events.runs import (
     RunStopped,
 )
 from spur.projections.apply import At
-from spur.store.folds import folds
+from spur.store.folds import folds, person
 from spur.store.rows import Row, Rows
 from spur.store.structs import SHARES
 from spur.values.states import Hold, JobState, NodeShareState
@@ -75,11 +74,6 @@ def fold_node_cut_off(rows: Rows, at: At, event: NodeCutOff) -> None:
     rows.run_nodes.change(event.job_id, event.run, event.node, last_seen_ns=event.last_seen_ns)
 
 
-def _person(actor: Actor) -> int | None:
-    """Return the uid of a user who asked; None for the cluster and for agents' reports."""
-    return None if actor.host_role == "cluster" else actor.uid
-
-
 @folds(RunStopped)
 def fold_run_stopped(rows: Rows, at: At, event: RunStopped) -> None:
     """Note how the run ends, as it is settled; its end is now until nodes say otherwise."""
@@ -88,7 +82,7 @@ def fold_run_stopped(rows: Rows, at: At, event: RunStopped) -> None:
         event.run,
         state=event.state.value,
         end_time_ns=at.time_ns,
-        killed_by=_person(at.actor),
+        killed_by=person(at.actor),
     )
 
 
@@ -105,5 +99,5 @@ def fold_run_ended(rows: Rows, at: At, event: RunEnded) -> None:
         signal=event.signal,
         end_time_ns=event.end_ns,
         unfenced=event.unfenced,
-        killed_by=_person(at.actor) if never_ran else run["killed_by"],
+        killed_by=person(at.actor) if never_ran else run["killed_by"],
     )

@@ -17,6 +17,8 @@ from spur.events.codec import decode_envelope
 from spur.events.declare import Event
 from spur.events.envelope import Entry
 from spur.events.jobs import (
+    ArrayThrottled,
+    JobDependencyJudged,
     JobHeld,
     JobPriorityChanged,
     JobPurged,
@@ -37,6 +39,7 @@ from spur.events.runs import (
     RunSignalled,
     RunStopped,
 )
+from spur.events.steps import StepEnded, StepReported, StepSignalled, StepStarted, StepStopped
 from spur.store.tables import job_events, jobs
 from spur.values.arrays import format_tasks
 from spur.values.hostlist import format_hostlist
@@ -193,6 +196,23 @@ def tell_job_spec_changed(event: JobSpecChanged, job_id: int) -> str:
     )
 
 
+@tells(JobDependencyJudged)
+def tell_job_dependency_judged(event: JobDependencyJudged, job_id: int) -> str:
+    """Tell what became of what it waited for."""
+    held = f"{len(event.held)} of its dependencies came to hold" if event.held else ""
+    failed = f"{len(event.failed)} of its dependencies can hold no more" if event.failed else ""
+    free = "it waits for no other job any more" if event.frees else ""
+    return ", ".join(part for part in (held, failed, free) if part)
+
+
+@tells(ArrayThrottled)
+def tell_array_throttled(event: ArrayThrottled, job_id: int) -> str:
+    """Tell how many tasks may run at a time."""
+    if not event.throttle:
+        return "any number of its tasks may run at a time"
+    return f"{event.throttle} of its tasks may run at a time"
+
+
 @tells(JobRequeued)
 def tell_job_requeued(event: JobRequeued, job_id: int) -> str:
     """Tell that it waits once more."""
@@ -281,6 +301,44 @@ def tell_run_signalled(event: RunSignalled, job_id: int) -> str:
     """Tell of a signal."""
     whom = "its script" if event.batch_only else "its steps"
     return f"signal {event.signal} was sent to {whom}"
+
+
+@tells(StepStarted)
+def tell_step_started(event: StepStarted, job_id: int) -> str:
+    """Tell of a launch inside the job."""
+    nodes = format_hostlist(share.node for share in event.shares)
+    tasks = sum(event.tasks)
+    return f"step {event.step_id}, {event.name!r}, started {tasks} tasks on {nodes}"
+
+
+@tells(StepReported)
+def tell_step_reported(event: StepReported, job_id: int) -> str:
+    """Tell what a node said of a step."""
+    if event.state is NodeShareState.LAUNCHED:
+        return f"{event.node} launched step {event.step_id}"
+    if event.state is not NodeShareState.ENDED:
+        return f"{event.node} did not launch step {event.step_id}"
+    how = _exit(event.exit_code, event.signal)
+    return f"{event.node} says that step {event.step_id} ended{how}"
+
+
+@tells(StepStopped)
+def tell_step_stopped(event: StepStopped, job_id: int) -> str:
+    """Tell how a step is going to end."""
+    return f"step {event.step_id} is ended as {event.state}"
+
+
+@tells(StepEnded)
+def tell_step_ended(event: StepEnded, job_id: int) -> str:
+    """Tell the record of a step."""
+    how = _exit(event.exit_code, event.signal)
+    return f"step {event.step_id} is recorded as {event.state}{how}"
+
+
+@tells(StepSignalled)
+def tell_step_signalled(event: StepSignalled, job_id: int) -> str:
+    """Tell of a signal to a step."""
+    return f"signal {event.signal} was sent to step {event.step_id}"
 
 
 def _exit(code: int, signal: int) -> str:

@@ -16,12 +16,12 @@ from msgspec import inspect
 from sqlalchemy import LargeBinary, Table
 from sqlalchemy.types import TypeEngine
 
-from spur.store.tables import jobs, run_nodes
+from spur.store.tables import jobs, run_nodes, step_nodes
 from spur.values.arrays import TaskSet
 from spur.values.jobspec import JobSpec, ResourceAsk
 from spur.values.tres import NodeShare
 
-__all__ = ["SHARES", "Columns", "spec_columns", "spec_of", "tasks_of", "tasks_text"]
+__all__ = ["SHARES", "STEP_SHARES", "Columns", "spec_columns", "spec_of", "tasks_of", "tasks_text"]
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -105,6 +105,8 @@ _SPEC = Columns(JobSpec, jobs, without="ask")
 _ASK = Columns(ResourceAsk, jobs)
 SHARES = Columns(NodeShare, run_nodes)
 """What a run holds on one node."""
+STEP_SHARES = Columns(NodeShare, step_nodes)
+"""What a step uses on one node."""
 
 
 def spec_columns(spec: JobSpec) -> dict[str, Any]:

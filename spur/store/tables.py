@@ -35,6 +35,8 @@ __all__ = [
     "jobs",
     "run_nodes",
     "runs",
+    "step_nodes",
+    "steps",
 ]
 
 NEVER_NS = 2**63 - 1
@@ -186,6 +188,51 @@ run_nodes = Table(
 )
 """What a run held on each node; position 0 is where its batch script ran. `last_seen_ns` is null
 unless the node was cut off: up to then it is billed."""
+
+steps = Table(
+    "steps",
+    METADATA,
+    Column("job_id", BigInteger, nullable=False, autoincrement=False),
+    Column("run", Integer, nullable=False, autoincrement=False),
+    Column("step_id", BigInteger, nullable=False, autoincrement=False),
+    Column("attempt", Integer, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("start_time_ns", BigInteger, nullable=False),
+    Column("end_time_ns", BigInteger, nullable=False),
+    Column("exit_code", Integer, nullable=False),
+    Column("signal", Integer, nullable=False),
+    Column("killed_by", BigInteger, nullable=True),
+    Column("tasks", Integer, nullable=False),
+    Column("dealing", Integer, nullable=False),
+    Column("time_limit_s", BigInteger, nullable=False),
+    PrimaryKeyConstraint("job_id", "run", "step_id"),
+    ForeignKeyConstraint(["job_id", "run"], ["runs.job_id", "runs.run"], ondelete="CASCADE"),
+)
+"""One row a numbered step. A step that is open when its run or its attempt ends has no record of
+its own: it ended then, as CANCELLED, and its row stays as it is."""
+
+step_nodes = Table(
+    "step_nodes",
+    METADATA,
+    Column("job_id", BigInteger, nullable=False, autoincrement=False),
+    Column("run", Integer, nullable=False, autoincrement=False),
+    Column("step_id", BigInteger, nullable=False, autoincrement=False),
+    Column("node", Text, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("cpus", Integer, nullable=False),
+    Column("memory_mib", BigInteger, nullable=False),
+    Column("gpus", LargeBinary(8), nullable=False),
+    Column("cpu_set", LargeBinary, nullable=False),
+    Column("is_shared", Boolean, nullable=False),
+    PrimaryKeyConstraint("job_id", "run", "step_id", "node"),
+    ForeignKeyConstraint(
+        ["job_id", "run", "step_id"],
+        ["steps.job_id", "steps.run", "steps.step_id"],
+        ondelete="CASCADE",
+    ),
+)
+"""What a step used on each node."""
 
 group_reasons = Table(
     "group_reasons",

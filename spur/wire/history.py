@@ -6,8 +6,6 @@ read model (LOG-CONTRACT 8.1). Private text is not here: who may read it asks fo
 
 from __future__ import annotations
 
-from enum import IntEnum
-
 import msgspec
 
 from spur.values.arrays import TaskSet
@@ -25,20 +23,11 @@ __all__ = [
     "RecordFilter",
     "RecordPage",
     "RunRecord",
-    "SpecialStep",
     "StepRecord",
     "StoryLine",
     "StoryPage",
     "decode_job_record",
 ]
-
-
-class SpecialStep(IntEnum):
-    """Steps that have a name rather than a number."""
-
-    EXTERN = -1
-    BATCH = -2
-    INTERACTIVE = -3
 
 
 class RecordFilter(Part, frozen=True):
@@ -79,7 +68,7 @@ class StepRecord(Part, frozen=True):
     """One step of a run, as far as it came."""
 
     step: int
-    """Its number, or a `SpecialStep`."""
+    """Its number, or the one that stands for the script or what holds its place."""
     name: str
     state: JobState
     exit_code: int

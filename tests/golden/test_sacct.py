@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 import pytest
 from msgspec.structs import replace
 from sqlalchemy import Connection
@@ -32,6 +31,7 @@ from spur.events.runs import (
     RunReported,
     RunStopped,
 )
+from spur.events.steps import StepEnded, StepStarted, StepStopped
 from spur.slurm.configfile import parse_slurm_config
 from spur.slurm.wording import SlurmError
 from spur.store.model import Cursor, Model
@@ -44,10 +44,11 @@ from spur.values.errors import Rejection
 from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec
 from spur.values.states import Hold, JobState, NodeShareState, Reason
+from spur.values.steps import Dealing, StepState
 from spur.values.tres import GresAsk, NodeShare, Per
 from spur.wire.cluster import ClusterInfo, ShowCluster
 from spur.wire.declare import Answer, Request
-from spur.wire.history import QueryRecords, StepRecord, decode_job_record
+from spur.wire.history import QueryRecords
 from spur.wire.partitions import ListPartitions, PartitionInfo, PartitionList
 from spur_cli.commands.sacct import show
 from spur_cli.slurm.people import LocalCalendar, Viewpoint
@@ -134,7 +135,7 @@ class Log:
     def stop(self, clock: str, job_id: int, state: JobState, by: Actor = CLUSTER) -> None:
         """Settle how a run ends."""
         again = state is JobState.REQUEUED
-        stopped = RunStopped(JobId(job_id), 0, state, Reason.NONE, again, Hold.NONE)
+        stopped = RunStopped(JobId(job_id), 0, state, Reason.NONE, again, Hold.NONE, 0, 0)
         self.note(clock, stopped, by=by)
 
     def end(
@@ -361,49 +362,43 @@ def requeued(log: Log) -> None:
     log.end("8:30:03", 1027, "n1", CD)
 
 
-STEPS: dict[int, tuple[tuple[Any, ...], ...]] = {
+STEPS: dict[int, tuple[tuple[Any, ...], ...]] = {  # rows of the table below
     # name, end, state, exit, tasks, what it holds, distribution, who ended it
     1005: (
-        ("true", BEGAN, CD, NOUGHT, 4, "n1:3:1500 n2:1:500", "Block", None),
-        ("second", BEGAN, F, (1, 0), 2, "n1:3:1500 n2:1:500", "Cyclic", None),
-        ("sleep", "8:29:50", CD, NOUGHT, 1, "n1:3:100", "Cyclic", None),
+        ("true", BEGAN, CD, NOUGHT, 4, "n1:3:1500 n2:1:500", Dealing.BLOCK, None),
+        ("second", BEGAN, F, (1, 0), 2, "n1:3:1500 n2:1:500", Dealing.CYCLIC, None),
+        ("sleep", "8:29:50", CD, NOUGHT, 1, "n1:3:100", Dealing.CYCLIC, None),
     ),
-    1007: (("true", "8:29:50", CD, NOUGHT, 1, "n3:1:100", "Cyclic", None),),
-    1008: (("true", "8:29:50", CD, NOUGHT, 2, "n1:2:200", "Cyclic", None),),
-    1012: (("python3", "8:29:55", CA, (0, 9), 1, "n5:2:60", "Cyclic", 0),),
-    1013: (("true", BEGAN, CD, NOUGHT, 1, "g1:4:8000:3", "Cyclic", None),),
-    1017: (("sleep", "8:29:53", CA, KILLED, 1, "n1:1:500", "Cyclic", None),),
-    1024: (("interactive", BEGAN, CD, NOUGHT, 2, "n2:1:500 n3:1:500", "Cyclic", None),),
-    1025: (("true", "8:29:53", CD, NOUGHT, 1, "n1:1:500", "Cyclic", None),),
-    1029: (("sleep", "", JobState.RUNNING, NOUGHT, 2, "n2:2:1000", "Cyclic", None),),
+    1007: (("true", "8:29:50", CD, NOUGHT, 1, "n3:1:100", Dealing.CYCLIC, None),),
+    1008: (("true", "8:29:50", CD, NOUGHT, 2, "n1:2:200", Dealing.CYCLIC, None),),
+    1012: (("python3", "8:29:55", CA, (0, 9), 1, "n5:2:60", Dealing.CYCLIC, 0),),
+    1013: (("true", BEGAN, CD, NOUGHT, 1, "g1:4:8000:3", Dealing.CYCLIC, None),),
+    1017: (("sleep", "8:29:53", CA, KILLED, 1, "n1:1:500", Dealing.CYCLIC, None),),
+    1024: (("interactive", BEGAN, CD, NOUGHT, 2, "n2:1:500 n3:1:500", Dealing.CYCLIC, None),),
+    1025: (("true", "8:29:53", CD, NOUGHT, 1, "n1:1:500", Dealing.CYCLIC, None),),
+    1029: (("sleep", "", JobState.RUNNING, NOUGHT, 2, "n2:2:1000", Dealing.CYCLIC, None),),
 }
-"""The numbered steps of the scene, which lie in no event yet."""
+"""The numbered steps of the scene."""
 
 
-def with_steps(row: msgspec.Raw) -> msgspec.Raw:
-    """Return a record with the numbered steps of its last run."""
-    job = decode_job_record(row)
-    last = job.runs[-1]
-    steps = tuple(
-        StepRecord(
-            step=number,
-            name=name,
-            state=state,
-            exit_code=script[0],
-            signal=script[1],
-            start_ns=last.start_ns,
-            end_ns=at(end) * NS if end else 0,
-            tasks=tasks,
-            shares=tuple(_share(word) for word in held.split()),
-            distribution=distribution,
-            killed_by=killed_by,
-        )
-        for number, (name, end, state, script, tasks, held, distribution, killed_by) in enumerate(
-            STEPS.get(job.job_id, ())
-        )
-    )
-    changed = replace(job, runs=(*job.runs[:-1], replace(last, steps=(*last.steps, *steps))))
-    return msgspec.Raw(msgspec.msgpack.encode(changed))
+def stepped(log: Log) -> None:
+    """Note the steps, each as its job began."""
+    for number, steps in STEPS.items():
+        began = "8:30:02" if number == 1029 else "8:29:50" if number == 1025 else BEGAN
+        for step_id, (name, end, state, exits, tasks, held, dealing, by) in enumerate(steps):
+            shares = tuple(_share(word) for word in held.split())
+            counts = (tasks, *(0 for _ in shares[1:]))
+            job, log.rank = JobId(number), number
+            started = StepStarted(
+                job, 0, 1, step_id, name, shares, counts, dealing, 0, 1, False, 0, b""
+            )
+            log.note(began, started)
+            if by is not None:
+                stopped = StepStopped(job, 0, step_id, StepState(state.value))
+                log.note(end, stopped, by=actor(by))
+            if end:
+                record = StepState(state.value)
+                log.note(end, StepEnded(job, 0, step_id, record, *exits, at(end) * NS))
 
 
 A = TypeVar("A", bound=Answer)
@@ -420,8 +415,7 @@ class Recorded(Session):
         """Answer as the controller would."""
         answer: Answer
         if isinstance(request, QueryRecords):
-            page = record_page(self._connection, request)
-            answer = replace(page, rows=tuple(with_steps(row) for row in page.rows))
+            answer = record_page(self._connection, request)
         elif isinstance(request, ListPartitions):
             answer = PartitionList(tuple(_partition(block) for block in CONFIG.partitions))
         else:
@@ -451,7 +445,7 @@ def _user_id(text: str) -> int | None:
 @pytest.fixture(scope="module")
 def connection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
     log = Log()
-    for part in (run_and_stopped, run_at_once, never_ran, array_and_later, requeued):
+    for part in (run_and_stopped, run_at_once, never_ran, array_and_later, requeued, stepped):
         part(log)
     path = tmp_path_factory.mktemp("sacct") / "model.db"
     model = Model.open(path, Cursor(1, 0, genesis_chain(GENESIS), 0))

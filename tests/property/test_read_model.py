@@ -90,7 +90,9 @@ def judged(hall: Hall, found: JobRecord, job_id: JobId) -> None:
         view.end_ns,
     )
     assert (newest.partition, newest.shares) == (view.partition, view.shares)
-    assert (newest.eligible_ns == 0) <= (row.hold is not Hold.NONE or bool(newest.end_ns))
+    if not newest.eligible_ns:
+        waits_for_others = job.spec.dependency is not None
+        assert row.hold is not Hold.NONE or newest.end_ns or waits_for_others
     ended(newest.state, row)
 
 

@@ -16,7 +16,8 @@ from spur.slurm.wording import SlurmError, error_line, sentence_of
 from spur.values.errors import Rejection
 from spur.values.ids import NodeName, PartitionName
 from spur.values.states import JobState
-from spur.wire.history import JobRecord, RecordFilter, RunRecord, SpecialStep
+from spur.values.steps import BATCH_STEP, EXTERN_STEP, INTERACTIVE_STEP
+from spur.wire.history import JobRecord, RecordFilter, RunRecord
 from spur_cli.registry import Command
 from spur_cli.slurm.people import LocalCalendar, Viewpoint, here
 from spur_cli.slurm.records import Surroundings, fetch_records, line_maker
@@ -29,9 +30,9 @@ Values = Mapping[str, Any]  # as `Layer.values`
 _NS = 1_000_000_000
 
 _SPECIAL = {
-    "batch": SpecialStep.BATCH,
-    "extern": SpecialStep.EXTERN,
-    "interactive": SpecialStep.INTERACTIVE,
+    "batch": BATCH_STEP,
+    "extern": EXTERN_STEP,
+    "interactive": INTERACTIVE_STEP,
 }
 
 

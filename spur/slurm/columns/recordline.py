@@ -16,8 +16,9 @@ from spur.slurm.timespec import format_long_duration
 from spur.values.hostlist import format_hostlist
 from spur.values.jobspec import JobText
 from spur.values.states import JobState, Reason
+from spur.values.steps import EXTERN_STEP, step_name
 from spur.values.tres import NodeShare, Per
-from spur.wire.history import JobRecord, RunRecord, SpecialStep, StepRecord
+from spur.wire.history import JobRecord, RunRecord, StepRecord
 
 __all__ = [
     "UNITS",
@@ -76,12 +77,6 @@ _NS = 1_000_000_000
 _STOPPED = (JobState.CANCELLED, JobState.TIMEOUT, JobState.PREEMPTED, JobState.REQUEUED)
 """States of runs that take their steps with them."""
 
-_STEP_NAMES = {
-    SpecialStep.BATCH: "batch",
-    SpecialStep.EXTERN: "extern",
-    SpecialStep.INTERACTIVE: "interactive",
-}
-
 
 class RecordLine(NamedTuple):
     """A job's run, or one of its steps, with what is needed to show it."""
@@ -136,10 +131,7 @@ def raw_job_id(line: RecordLine) -> str:
 
 
 def _step_suffix(line: RecordLine) -> str:
-    if line.step is None:
-        return ""
-    number = line.step.step
-    return f".{number}" if number >= 0 else f".{_STEP_NAMES[SpecialStep(number)]}"
+    return "" if line.step is None else f".{step_name(line.step.step)}"
 
 
 def job_name(line: RecordLine) -> str:
@@ -417,7 +409,7 @@ def alloc_tres(line: RecordLine) -> str:
         nodes=len(shares),
         gpus=sum(share.gpus.bit_count() for share in shares),
     )
-    if line.step is None or line.step.step == SpecialStep.EXTERN:
+    if line.step is None or line.step.step == EXTERN_STEP:
         parts += [f"billing={cpus}", *_licenses(line)]
     return ",".join(sorted(parts))
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from spur.slurm.columns import recordline as of
 from spur.slurm.columns.recordline import RecordLine
+from spur.values.steps import STEP_ID_MAX
 
 __all__ = [
     "BRIEF_FORMAT",
@@ -83,7 +84,7 @@ def _frequency(name: str, width: int) -> Field:
 
 def _step_frequency(line: RecordLine) -> str:
     """Return the frequency asked for a step: none for those that nobody asked for."""
-    return "0" if line.step is not None and line.step.step < 0 else "Unknown"
+    return "0" if line.step is not None and line.step.step > STEP_ID_MAX else "Unknown"
 
 
 _later = partial(Field, is_listed=False)

@@ -16,6 +16,7 @@ from spur.events.envelope import Entry
 from spur.store.folds import FOLDS
 from spur.store.model import Cursor, Model
 from spur.store.records import job_record
+from spur.store.story import TELLERS
 from spur.store.tables import METADATA, cursor
 from spur.testing.builders import ADMIN, GENESIS
 from spur.testing.hall import SPEC, USER, Hall
@@ -23,7 +24,8 @@ from spur.values.arrays import TaskSet
 from spur.values.errors import InvariantBroken
 from spur.values.ids import JobId
 from spur.values.states import Hold, JobState, NodeShareState, Reason
-from spur.wire.history import JobRecord, SpecialStep
+from spur.values.steps import BATCH_STEP, EXTERN_STEP
+from spur.wire.history import JobRecord
 from spur.wire.jobs import CancelJob, HoldJob, JobChanges, ReleaseJob, RequeueJob, UpdateJob
 
 BEGINNING = Cursor(GENESIS.incarnation, 0, genesis_chain(GENESIS), 0)
@@ -75,13 +77,13 @@ def test_a_job_that_ran_is_recorded_with_its_script_and_its_place(model: Model) 
     assert (run.partition, run.shares, run.time_limit_s) == ("gpu", shares, 3_600)
     script, extern = run.steps
     assert (script.step, script.state, script.exit_code) == (
-        SpecialStep.BATCH,
+        BATCH_STEP,
         JobState.FAILED,
         3,
     )
     assert (script.shares, script.tasks) == (shares[:1], 1)
     assert (extern.step, extern.state, extern.tasks) == (
-        SpecialStep.EXTERN,
+        EXTERN_STEP,
         JobState.COMPLETED,
         2,
     )
@@ -262,7 +264,8 @@ PASSED_OVER = (
     "partition.",
     "run.report-voided",
     "run.signalled",
-    "step.",
+    "step.reported",
+    "step.signalled",
 )
 """Events that say nothing of a job's record."""
 
@@ -272,3 +275,11 @@ def test_every_event_of_jobs_and_runs_is_folded() -> None:
     folded = {row.name for row in EVENTS.values() if row.cls in FOLDS}
     assert sorted(n for n in EVENTS if n not in folded and not n.startswith(PASSED_OVER)) == []
     assert [name for name in folded if name.startswith(PASSED_OVER)] == []
+
+
+def test_every_event_with_a_job_can_be_told() -> None:
+    """Someone adds an event and forgets the stories of jobs."""
+    of_jobs = [
+        row for row in EVENTS.values() if {"job_id", "array_id"} & {*row.cls.__struct_fields__}
+    ]
+    assert sorted(row.name for row in of_jobs if row.cls not in TELLERS) == []

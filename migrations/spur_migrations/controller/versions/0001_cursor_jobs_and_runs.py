@@ -28,6 +28,7 @@ def upgrade() -> None:
     )
     create_jobs()
     create_runs()
+    create_steps()
     create_notes()
 
 
@@ -156,6 +157,54 @@ def create_runs() -> None:
     op.create_index(op.f("ix_run_nodes_node"), "run_nodes", ["node"])
 
 
+def create_steps() -> None:
+    """Make the tables of steps and of the nodes they used."""
+    op.create_table(
+        "steps",
+        sa.Column("job_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("run", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("step_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("start_time_ns", sa.BigInteger(), nullable=False),
+        sa.Column("end_time_ns", sa.BigInteger(), nullable=False),
+        sa.Column("exit_code", sa.Integer(), nullable=False),
+        sa.Column("signal", sa.Integer(), nullable=False),
+        sa.Column("killed_by", sa.BigInteger(), nullable=True),
+        sa.Column("tasks", sa.Integer(), nullable=False),
+        sa.Column("dealing", sa.Integer(), nullable=False),
+        sa.Column("time_limit_s", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("job_id", "run", "step_id", name=op.f("pk_steps")),
+        sa.ForeignKeyConstraint(
+            ["job_id", "run"],
+            ["runs.job_id", "runs.run"],
+            name=op.f("fk_steps_runs"),
+            ondelete="CASCADE",
+        ),
+    )
+    op.create_table(
+        "step_nodes",
+        sa.Column("job_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("run", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("step_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("node", sa.Text(), nullable=False),
+        sa.Column("position", sa.Integer(), nullable=False),
+        sa.Column("cpus", sa.Integer(), nullable=False),
+        sa.Column("memory_mib", sa.BigInteger(), nullable=False),
+        sa.Column("gpus", sa.LargeBinary(length=8), nullable=False),
+        sa.Column("cpu_set", sa.LargeBinary(), nullable=False),
+        sa.Column("is_shared", sa.Boolean(), nullable=False),
+        sa.PrimaryKeyConstraint("job_id", "run", "step_id", "node", name=op.f("pk_step_nodes")),
+        sa.ForeignKeyConstraint(
+            ["job_id", "run", "step_id"],
+            ["steps.job_id", "steps.run", "steps.step_id"],
+            name=op.f("fk_step_nodes_steps"),
+            ondelete="CASCADE",
+        ),
+    )
+
+
 def create_notes() -> None:
     """Make the tables of why jobs wait, and of where their events are."""
     op.create_table(
@@ -177,5 +226,14 @@ def create_notes() -> None:
 
 def downgrade() -> None:
     """Remove the tables; the read model is rebuilt from the log when it is wanted again."""
-    for table in ("job_events", "group_reasons", "run_nodes", "runs", "jobs", "cursor"):
+    for table in (
+        "job_events",
+        "group_reasons",
+        "step_nodes",
+        "steps",
+        "run_nodes",
+        "runs",
+        "jobs",
+        "cursor",
+    ):
         op.drop_table(table)
