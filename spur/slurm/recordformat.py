@@ -12,7 +12,7 @@ from typing import NamedTuple
 from spur.slurm.columns.recordline import RecordLine
 from spur.slurm.columns.records import BY_NAME, FIELDS, Cut, Field
 
-__all__ = ["Shape", "Table", "UnknownField", "help_format", "parse_fields"]
+__all__ = ["Cell", "Shape", "Table", "UnknownField", "help_format", "parse_fields"]
 
 WIDTH_MAX = 65_535
 """The widest field: a format can't ask for endless memory."""

@@ -398,7 +398,7 @@ def stepped(log: Log) -> None:
                 log.note(end, stopped, by=actor(by))
             if end:
                 record = StepState(state.value)
-                log.note(end, StepEnded(job, 0, step_id, record, *exits, at(end) * NS))
+                log.note(end, StepEnded(job, 0, step_id, record, exits[0], exits[1], at(end) * NS))
 
 
 A = TypeVar("A", bound=Answer)

@@ -36,7 +36,7 @@ _SPECIAL = {
 }
 
 
-class Named(NamedTuple):
+class _Named(NamedTuple):
     """One word of --jobs."""
 
     job: JobName
@@ -191,7 +191,7 @@ class _Asked:
         )
 
 
-def _names(values: Values) -> list[Named]:
+def _names(values: Values) -> list[_Named]:
     found = []
     for text in values.get("jobs", "").split(","):
         if not text or text == "0":
@@ -201,7 +201,7 @@ def _names(values: Values) -> list[Named]:
             number = base.partition("_")[0]
             raise SlurmError(f"sacct: fatal: Bad job array element specified: {number}")
         try:
-            found.append(Named(parse_job_name(base), _step(step) if dot else None))
+            found.append(_Named(parse_job_name(base), _step(step) if dot else None))
         except ValueError as error:
             raise SlurmError(f"sacct: fatal: Bad job/step specified: {text}") from error
     return found

@@ -16,7 +16,7 @@ from spur.slurm.timespec import format_long_duration
 from spur.values.hostlist import format_hostlist
 from spur.values.jobspec import JobText
 from spur.values.states import JobState, Reason
-from spur.values.steps import EXTERN_STEP, step_name
+from spur.values.steps import EXTERN_STEP, STEP_ID_MAX, step_name
 from spur.values.tres import NodeShare, Per
 from spur.wire.history import JobRecord, RunRecord, StepRecord
 
@@ -165,7 +165,8 @@ def derived_exit_code(line: RecordLine) -> str:
     ends = [
         (step.exit_code, step.signal)
         for step in line.run.steps
-        if step.step >= 0 and not (step.state is JobState.CANCELLED and line.run.state in _STOPPED)
+        if step.step <= STEP_ID_MAX
+        and not (step.state is JobState.CANCELLED and line.run.state in _STOPPED)
     ]
     code, signal = max(ends, default=(0, 0))
     return f"{code}:{signal}"
