@@ -329,7 +329,7 @@ _SACCT = (
     _sacct("allocations", "X", NOTHING, "allocations"),
     _sacct("allusers", "a", NOTHING, "all_users"),
     _sacct("associations", "x", VALUE, "associations", effect=ACCEPTED),
-    _sacct("batch-script", "B", NOTHING, "batch_script", effect=REFUSED),
+    _sacct("batch-script", "B", NOTHING, "batch_script"),
     _sacct("brief", "b", NOTHING, "brief"),
     _sacct("clusters", "M", VALUE, "clusters", environment=("SLURM_CLUSTERS",)),
     _sacct("completion", "c", NOTHING, "completion"),

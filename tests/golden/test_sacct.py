@@ -42,7 +42,7 @@ from spur.values.arrays import TaskSet
 from spur.values.config import ConfigFile, PartitionBlock
 from spur.values.errors import Rejection
 from spur.values.ids import JobId, NodeName, PartitionName
-from spur.values.jobspec import JobSpec
+from spur.values.jobspec import JobSpec, JobText, encode_text
 from spur.values.states import Hold, JobState, NodeShareState, Reason
 from spur.values.steps import Dealing, StepState
 from spur.values.tres import GresAsk, NodeShare, Per
@@ -50,6 +50,7 @@ from spur.wire.cluster import ClusterInfo, ShowCluster
 from spur.wire.declare import Answer, Request
 from spur.wire.history import QueryRecords
 from spur.wire.partitions import ListPartitions, PartitionInfo, PartitionList
+from spur.wire.texts import JobScript, JobTexts, JobTextView, ReadScript, ReadTexts
 from spur_cli.commands.sacct import show
 from spur_cli.slurm.people import LocalCalendar, Viewpoint
 from spur_cli.slurm.session import Session
@@ -416,6 +417,10 @@ class Recorded(Session):
         answer: Answer
         if isinstance(request, QueryRecords):
             answer = record_page(self._connection, request)
+        elif isinstance(request, ReadTexts):
+            answer = JobTexts(tuple(_text(job_id) for job_id in request.job_ids), 1_000)
+        elif isinstance(request, ReadScript):
+            answer = JobScript(SCRIPTS.get(request.job_id, b""), is_erased=False)
         elif isinstance(request, ListPartitions):
             answer = PartitionList(tuple(_partition(block) for block in CONFIG.partitions))
         else:
@@ -423,6 +428,31 @@ class Recorded(Session):
             answer = ClusterInfo(bytes(16), 1, 1, 1, 0, 0, CONFIG.settings, (), ())
         assert isinstance(answer, expected)
         return answer
+
+
+COMMENTS = {1005: b"hello", 1029: b"a comment"}
+
+WRAPPED = b"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n"
+SCRIPTS = {
+    1002: WRAPPED + b"true\n",
+    1005: b"""#!/bin/bash
+#SBATCH -J steps
+#SBATCH -n4 -N2
+#SBATCH --comment=hello
+srun -n4 true
+srun -n2 --job-name=second bash -c 'exit $SLURM_PROCID'
+srun -n1 -N1 --mem=100 sleep 1
+exit 3
+""",
+    **dict.fromkeys((1006, 1009, 1010, 1014), WRAPPED + b"exit $SLURM_ARRAY_TASK_ID\n"),
+}
+
+
+def _text(job_id: JobId) -> JobTextView:
+    user = "u3" if job_id == 1029 else "u2" if job_id in (1006, 1009, 1010, 1014, 1017) else "u1"
+    home = f"/home/{'u3' if job_id == 1030 else user}".encode()
+    text = JobText(home, (), b"", b"", b"", COMMENTS.get(job_id, b""))
+    return JobTextView(job_id, encode_text(text), is_erased=False)
 
 
 def _partition(block: PartitionBlock) -> PartitionInfo:

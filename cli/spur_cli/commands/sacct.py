@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from spur.slurm.columns.recordline import UNITS, RecordLine, alloc_cpus
+from spur.slurm.columns.recordline import UNITS, RecordLine, alloc_cpus, record_name
 from spur.slurm.columns.records import BRIEF_FORMAT, DEFAULT_FORMAT, LONG_FORMAT
 from spur.slurm.jobids import JobName, parse_job_name
 from spur.slurm.recordformat import Shape, Table, UnknownField, help_format, parse_fields
@@ -28,6 +28,8 @@ __all__ = ["run", "show"]
 Values = Mapping[str, Any]  # as `Layer.values`
 
 _NS = 1_000_000_000
+
+RULE_LETTERS = 80
 
 _SPECIAL = {
     "batch": BATCH_STEP,
@@ -71,11 +73,15 @@ def show(session: Session, arguments: list[str], viewpoint: Viewpoint) -> int:
     table = _table(line.values, values)
     wanted = asked.filter()
     found = [] if wanted is None or _is_elsewhere(session, values) else _fetch(session, wanted)
+    if values.get("batch_script"):
+        _write_scripts(session, asked.runs(found))
+        return 0
     if not values.get("noheader"):
         sys.stdout.write(table.header())
     lines_of = line_maker(
         session,
         viewpoint,
+        found,
         fields=frozenset(cell.field.name.lower() for cell in table.cells),
         window=asked.window if values.get("truncate") else None,
         unit=unit,
@@ -277,6 +283,19 @@ def _is_named(job: JobRecord, name: JobName) -> bool:
         wanted = name.tasks
         return job.array_id == name.job_id and any(task in wanted for task in job.tasks or ())
     return name.job_id in (job.job_id, job.array_id, job.het_id)
+
+
+def _write_scripts(session: Session, records: list[tuple[JobRecord, RunRecord]]) -> None:
+    """Write the script of each job. Raises: SlurmError when one can't be had."""
+    from spur.wire.texts import JobScript, ReadScript
+
+    for job, its_run in records:
+        script = session.ask(ReadScript(job.job_id), JobScript)
+        if isinstance(script, Rejection):
+            raise SlurmError(error_line("sacct", sentence_of(script)))
+        text = "(erased)" if script.is_erased else script.content.decode("utf-8", "surrogateescape")
+        name = record_name(job, its_run)
+        sys.stdout.write(f"Batch Script for {name}\n{'-' * RULE_LETTERS}\n{text or 'NONE'}\n")
 
 
 # -- conditions that the read model is not asked for

@@ -16,7 +16,7 @@ from spur.wire.partitions import ListPartitions, PartitionInfo, PartitionList
 from spur_cli.slurm.people import LocalCalendar, group_name, user_name
 from spur_cli.slurm.session import Session
 
-__all__ = ["Queue", "fetch_queue", "lines_of", "split_tasks"]
+__all__ = ["Queue", "fetch_queue", "fetch_texts", "lines_of", "split_tasks"]
 
 PAGE_ROWS = 1000
 
@@ -75,12 +75,12 @@ def fetch_queue(session: Session, wanted: JobFilter) -> Queue | Rejection:
     return queue
 
 
-def fetch_texts(session: Session, queue: Queue) -> dict[JobId, JobText]:
+def fetch_texts(session: Session, jobs: Iterable[JobId]) -> dict[JobId, JobText]:
     """Return the texts of those jobs whose paths and comments the caller may read."""
     from spur.wire.texts import JobTexts, ReadTexts
 
     found: dict[JobId, JobText] = {}
-    left = [job.job_id for job in queue.jobs]
+    left = list(jobs)
     while left:
         answer = session.ask(ReadTexts(tuple(left[:PAGE_ROWS])), JobTexts)
         if isinstance(answer, Rejection) or not answer.seen:
@@ -98,7 +98,7 @@ def lines_of(
     session: Session, queue: Queue, cluster: str = "", *, with_texts: bool = False
 ) -> list[JobLine]:
     """Return one line for each row of the queue; paths and comments are asked for apart."""
-    texts = fetch_texts(session, queue) if with_texts else {}
+    texts = fetch_texts(session, (job.job_id for job in queue.jobs)) if with_texts else {}
     now_ns = time.time_ns()
     calendar = LocalCalendar()
     letters = session.environment.get("SLURM_BITSTR_LEN", "")

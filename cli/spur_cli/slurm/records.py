@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from spur.slurm.columns.jobline import TASKS_LETTERS
 from spur.slurm.columns.recordline import RecordLine
@@ -22,11 +22,15 @@ from spur.wire.history import (
 )
 from spur.wire.partitions import ListPartitions, PartitionInfo, PartitionList
 from spur_cli.slurm.people import Viewpoint
+from spur_cli.slurm.queue import fetch_texts
 from spur_cli.slurm.session import Session
 
 __all__ = ["Surroundings", "fetch_records", "line_maker", "moment_speller"]
 
 PAGE_JOBS = 1000
+
+PRIVATE_FIELDS = ("comment", "stderr", "stdin", "stdout", "submitline", "workdir")
+"""Fields of text that is its owner's alone."""
 
 STANDARD = ("", "standard", "relative")
 """Values of SLURM_TIME_FORMAT that leave times as they are."""
@@ -123,13 +127,14 @@ def moment_speller(environment: Mapping[str, str], calendar: Calendar) -> Callab
 def line_maker(
     session: Session,
     viewpoint: Viewpoint,
+    jobs: Sequence[JobRecord],
     *,
     fields: frozenset[str],
     window: tuple[int, int] | None,
     unit: str,
     converts: bool,
 ) -> Callable[[JobRecord, RunRecord], list[RecordLine]]:
-    """Return what makes the lines of a run: its own, then its steps'.
+    """Return what makes the lines of a run of these jobs: its own, then its steps'.
 
     `fields` are the names of those that are shown, in small letters.
     """
@@ -140,6 +145,8 @@ def line_maker(
     has_limit = not fields.isdisjoint(("timelimit", "timelimitraw"))
     has_memory = not fields.isdisjoint(("reqmem", "reqtres"))
     cluster = around.name() if "cluster" in fields else ""
+    has_texts = not fields.isdisjoint(PRIVATE_FIELDS)
+    texts = fetch_texts(session, (job.job_id for job in jobs)) if has_texts else {}
 
     def lines(job: JobRecord, run: RunRecord) -> list[RecordLine]:
         line = RecordLine(
@@ -152,7 +159,7 @@ def line_maker(
             memory_mib=around.memory_mib(job, run) if has_memory else 0,
             user=viewpoint.user,
             group=viewpoint.group,
-            text=None,
+            text=texts.get(job.job_id),
             cluster=cluster,
             window=window,
             unit=unit,

@@ -48,6 +48,7 @@ __all__ = [
     "priority",
     "raw_job_id",
     "reason",
+    "record_name",
     "requested_cpus",
     "requested_nodes",
     "requested_tres",
@@ -110,19 +111,18 @@ class RecordLine(NamedTuple):
 
 def job_id(line: RecordLine) -> str:
     """Return 1501, 1505_2, 1505_[3-6%2] or 1506+1, and the step."""
-    job = line.job
+    return record_name(line.job, line.run, line.tasks_letters) + _step_suffix(line)
+
+
+def record_name(job: JobRecord, run: RunRecord, tasks_letters: int = TASKS_LETTERS) -> str:
+    """Return 1501, 1505_2, 1505_[3-6%2] or 1506+1."""
     if job.tasks is not None:
-        waits = line.run.state is JobState.PENDING and job.job_id == job.array_id
+        waits = run.state is JobState.PENDING and job.job_id == job.array_id
         if waits or not job.tasks.is_single:
-            listed = format_task_list(job.tasks, job.throttle, line.tasks_letters)
-            name = f"{job.array_id}_[{listed}]"
-        else:
-            name = f"{job.array_id}_{job.tasks.first}"
-    elif job.het_id:
-        name = f"{job.het_id}+{job.het_offset}"
-    else:
-        name = str(job.job_id)
-    return name + _step_suffix(line)
+            listed = format_task_list(job.tasks, job.throttle, tasks_letters)
+            return f"{job.array_id}_[{listed}]"
+        return f"{job.array_id}_{job.tasks.first}"
+    return f"{job.het_id}+{job.het_offset}" if job.het_id else str(job.job_id)
 
 
 def raw_job_id(line: RecordLine) -> str:
