@@ -226,6 +226,7 @@ class _Side:
         if taken is not None:
             taken.owner = self
             taken.decoder.limit = LIMIT
+            taken.decoder.is_wary = False
             taken.pause_reading()
 
     def join(self, far: _Side) -> None:

@@ -187,11 +187,14 @@ class Stream(asyncio.Protocol):
                 return
         try:
             messages = self.decoder.feed(data)
+            while messages:
+                self.owner.received(self, messages)
+                if self.closing:
+                    return
+                # What a wary decoder kept behind the first message may be whole already.
+                messages = self.decoder.feed(b"") if self.decoder.held_bytes else []
         except PeerFault as fault:
             self.owner.faulted(self, str(fault))
-            return
-        if messages:
-            self.owner.received(self, messages)
 
     def eof_received(self) -> bool:
         """End the connection when the other side has nothing more to say."""

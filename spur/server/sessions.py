@@ -131,6 +131,7 @@ class Session:
         self.actor: Actor | None = None
         """Who calls when a call speaks for nobody else; None until that is known."""
         self.stream = Stream(self, FIRST_MESSAGE_LIMIT, tls=tls)
+        self.stream.decoder.is_wary = True
         self._server = server
         self._host: HostName | None = None
         self._greeted = False
@@ -329,6 +330,7 @@ class Session:
             return
         self._greeted = True
         self.stream.decoder.limit = FROM_CLIENT_LIMIT
+        self.stream.decoder.is_wary = False
         incarnation, index = server.position()
         welcome = Welcome(
             version=WIRE_VERSION,

@@ -79,11 +79,14 @@ class FrameDecoder:
     After a `PeerFault` the stream has lost its footing and the decoder must not be fed again.
     """
 
-    __slots__ = ("_buffer", "_parts", "_parts_size", "limit")
+    __slots__ = ("_buffer", "_parts", "_parts_size", "is_wary", "limit")
 
     def __init__(self, limit: MessageLimit) -> None:
         self.limit = limit
         """May be exchanged between messages: a peer that is not known yet gets a small one."""
+        self.is_wary = False
+        """Whether it hands out one message at a time and looks no further: who gets that message
+        may exchange the limit for what lies behind it, which `feed` then finds."""
         self._buffer = bytearray()
         self._parts: list[bytes] = []
         self._parts_size = 0
@@ -106,7 +109,7 @@ class FrameDecoder:
             source = buffer
         messages: list[bytes] = []
         start, end = 0, len(source)
-        while end - start >= HEADER_SIZE:
+        while end - start >= HEADER_SIZE and not (self.is_wary and messages):
             length, mark = _HEADER.unpack_from(source, start)
             self._check(length, mark)
             stop = start + HEADER_SIZE + length

@@ -86,6 +86,20 @@ def test_large_request_and_answer_pass(run: Run, tmp_path: Path) -> None:
     run(serve(echo, main))
 
 
+def test_call_may_come_in_one_piece_with_the_greeting(run: Run, tmp_path: Path) -> None:
+    """A client does not wait for its welcome, and its first call is longer than any greeting."""
+    echo = EchoServer(tmp_path)
+
+    async def main() -> None:
+        async with plain_client(echo, greet=False) as client:
+            client.say(GREETING, call(1, bytes(5_000)))
+            assert isinstance(await client.hear(), Welcome)
+            [reply] = await client.hear_replies(1)
+            assert reply.outcome == Answered(answer=bytes(5_000))
+
+    run(serve(echo, main))
+
+
 def test_root_and_the_daemons_own_user_speak_for_others(run: Run, tmp_path: Path) -> None:
     """A call on the Unix socket says it is for user 1000."""
     echo = EchoServer(tmp_path)

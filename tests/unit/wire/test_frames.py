@@ -97,3 +97,19 @@ def test_cut_inside_a_message_is_said() -> None:
     assert decoder.feed(encode_frames(bytes(PAYLOAD_BYTES_MAX + 1))[0]) == []
     with pytest.raises(PeerFault, match=f"cut inside a request: {PAYLOAD_BYTES_MAX} bytes"):
         decoder.finish()
+
+
+def test_wary_decoder_judges_what_follows_by_the_limit_that_it_is_given_then() -> None:
+    """A first message and a longer one come in one piece, before anybody knows who sends them."""
+    both = b"".join([*encode_frames(b"hello"), *encode_frames(b"x" * 100)])
+    for known in (True, False):
+        decoder = FrameDecoder(MessageLimit(name="greeting", bytes_max=10))
+        decoder.is_wary = True
+        assert decoder.feed(both) == [b"hello"]
+        if known:
+            decoder.limit = MessageLimit(name="call", bytes_max=100)
+            decoder.is_wary = False
+            assert decoder.feed(b"") == [b"x" * 100]
+        else:
+            with pytest.raises(PeerFault, match="greeting too long"):
+                decoder.feed(b"")
