@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+from msgspec.structs import replace
+
 from spur.commands.decide import Context, Decision, command
 from spur.commands.permissions import Permission
 from spur.events.declare import Event
@@ -17,7 +19,7 @@ from spur.values.hostlist import format_hostlist, parse_hostlist
 from spur.values.ids import HostId, NodeName
 from spur.values.states import NodeAction
 from spur.wire.declare import Done
-from spur.wire.nodes import ListNodes, MarkNodeLost, NodeList, RegisterNode, UpdateNodes
+from spur.wire.nodes import ListNodes, MarkNodeLost, NodeInfo, NodeList, RegisterNode, UpdateNodes
 
 __all__ = [
     "NODES_PER_PAGE_MAX",
@@ -177,4 +179,13 @@ def decide_list_nodes(state: State, request: ListNodes, context: Context) -> Dec
     first = bisect_right(chosen, NodeName(request.after))
     page = chosen[first : first + request.limit]
     has_more = first + request.limit < len(chosen)
-    return Decision((), NodeList(node_infos(state, page), page[-1] if has_more else None))
+    nodes = tuple(_with_health(info, context) for info in node_infos(state, page))
+    return Decision((), NodeList(nodes, page[-1] if has_more else None))
+
+
+def _with_health(info: NodeInfo, context: Context) -> NodeInfo:
+    """Return the row with what the node's agent said last, if this controller heard it."""
+    heard = context.agents.get(info.name)
+    if heard is None:
+        return info
+    return replace(info, load_milli=heard.load_milli, free_memory_mib=heard.free_memory_mib)

@@ -180,7 +180,7 @@ class Dispatcher:
         while agent.given and agent.given[0].number <= request.heard:
             agent.given.popleft()
         register = tuple(self._to_register(request, host_id))
-        is_new = register != agent.register
+        is_new = bool(register) and register != agent.register
         agent.register = register
         wait_ns = min(request.wait_ms * 1_000_000, self._patience_ns() // 3)
         agent.poll = _Poll(done, self._now_ns + (0 if is_new else wait_ns))

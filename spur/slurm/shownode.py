@@ -14,7 +14,14 @@ from spur.values.tres import gpu_indexes
 from spur.wire.nodes import NodeInfo
 from spur.wire.partitions import PartitionInfo
 
-__all__ = ["format_node_gres", "format_over_subscribe", "show_node", "show_partition"]
+__all__ = [
+    "format_free_memory",
+    "format_load",
+    "format_node_gres",
+    "format_over_subscribe",
+    "show_node",
+    "show_partition",
+]
 
 NULL = "(null)"
 
@@ -38,13 +45,23 @@ def show_node(
     return lines + ("\n" if one_line else "\n\n")
 
 
+def format_load(load_milli: int | None) -> str:
+    """Return a load average as Slurm shows it; N/A when it is not known."""
+    return "N/A" if load_milli is None else f"{load_milli / 1000:.2f}"
+
+
+def format_free_memory(free_memory_mib: int | None) -> str:
+    """Return free memory in MiB; N/A when it is not known."""
+    return "N/A" if free_memory_mib is None else str(free_memory_mib)
+
+
 def _node_lines(node: NodeInfo, calendar: Calendar, user: Callable[[int], str]) -> Iterator[str]:
     block = node.block
     features = ",".join(node.features) or NULL
     yield f"NodeName={node.name} CoresPerSocket={block.cores_per_socket} "
     yield (
         f"CPUAlloc={node.cpus_allocated} CPUEfctv={node.cpus - block.core_spec_count} "
-        f"CPUTot={node.cpus} CPULoad=N/A"
+        f"CPUTot={node.cpus} CPULoad={format_load(node.load_milli)}"
     )
     yield f"AvailableFeatures={features}"
     yield f"ActiveFeatures={features}"
@@ -53,7 +70,8 @@ def _node_lines(node: NodeInfo, calendar: Calendar, user: Callable[[int], str]) 
         f"NodeAddr={block.address or node.name} NodeHostName={node.name} Port={block.port or 0} "
     )
     yield (
-        f"RealMemory={node.memory_mib} AllocMem={node.memory_mib_allocated} FreeMem=N/A "
+        f"RealMemory={node.memory_mib} AllocMem={node.memory_mib_allocated} "
+        f"FreeMem={format_free_memory(node.free_memory_mib)} "
         f"Sockets={block.sockets} Boards={block.boards}"
     )
     yield (

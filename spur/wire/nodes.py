@@ -81,6 +81,10 @@ class NodeInfo(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_un
     boot_id: bytes
     block: NodeBlock
     """All that is configured of it and its like."""
+    load_milli: int | None = None
+    """Load average in thousandths, as its agent said last; None when the controller that answers
+    does not know, as is the next."""
+    free_memory_mib: int | None = None
 
 
 @answer

@@ -9,7 +9,12 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from spur.slurm.nodestates import compact_state, long_state, state_rank
-from spur.slurm.shownode import format_node_gres, format_over_subscribe
+from spur.slurm.shownode import (
+    format_free_memory,
+    format_load,
+    format_node_gres,
+    format_over_subscribe,
+)
 from spur.slurm.timespec import Calendar, format_duration, format_moment
 from spur.values.arrays import TaskSet, format_tasks
 from spur.values.hostlist import format_hostlist
@@ -24,11 +29,13 @@ __all__ = [
     "cpu_counts",
     "default_time",
     "features",
+    "free_memory",
     "gres",
     "gres_used",
     "groups",
     "job_size",
     "least",
+    "load",
     "max_cpus",
     "node_counts",
     "node_list",
@@ -207,6 +214,24 @@ def reason_time(group: NodeGroup) -> str:
 def node_list(group: NodeGroup) -> str:
     """Return their names."""
     return format_hostlist(node.name for node in group.nodes)
+
+
+def free_memory(group: NodeGroup) -> str:
+    """Return the free memory of the nodes, as from and to when it differs."""
+    return _span([node.free_memory_mib for node in group.nodes], format_free_memory)
+
+
+def load(group: NodeGroup) -> str:
+    """Return the load of the nodes, as from and to when it differs."""
+    return _span([node.load_milli for node in group.nodes], format_load)
+
+
+def _span(values: list[int | None], show: Callable[[int | None], str]) -> str:
+    known = [value for value in values if value is not None]
+    if not known or len(known) < len(values):
+        return show(None)
+    least, most = show(min(known)), show(max(known))
+    return least if least == most else f"{least}-{most}"
 
 
 def least(group: NodeGroup, value: Callable[[NodeInfo], int]) -> str:

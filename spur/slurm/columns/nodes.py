@@ -122,7 +122,7 @@ NODE_COLUMNS: tuple[NodeColumn, ...] = (
     _sum("CPUsState", "C", "CPUS(A/I/O/T)", at.cpu_counts),
     _least("Disk", "d", "TMP_DISK", lambda node: node.block.disk_mib),
     _sum("Nodes", "D", "NODES", lambda group: str(len(group.nodes))),
-    _sum("FreeMem", "e", "FREE_MEM", "N/A"),
+    _sum("FreeMem", "e", "FREE_MEM", at.free_memory),
     _of_node("Reason", "E", "REASON", at.reason, lambda node: node.reason),
     _of_node("Features", "f", "AVAIL_FEATURES", at.features, lambda node: node.features),
     _sum("NodeAIOT", "F", "NODES(A/I/O/T)", at.node_counts),
@@ -154,7 +154,7 @@ NODE_COLUMNS: tuple[NodeColumn, ...] = (
         lambda group: at.one(group, lambda node: node.block.address or node.name),
         lambda node: node.block.address or node.name,
     ),
-    _sum("CPUsLoad", "O", "CPU_LOAD", "N/A"),
+    _sum("CPUsLoad", "O", "CPU_LOAD", at.load),
     _of_partition(
         "PriorityTier",
         "p",
