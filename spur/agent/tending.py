@@ -74,7 +74,6 @@ class Tending:
         """Let a child's end wake the loop."""
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)
 
         def drain(events: int) -> None:
             with contextlib.suppress(BlockingIOError):
