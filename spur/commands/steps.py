@@ -191,9 +191,7 @@ def decide_cancel_step(state: State, request: CancelStep, context: Context) -> D
     row, step = found
     if step.stop is not None:
         return Decision((), Done())
-    stopped = StepStopped(
-        request.job_id, row.run, step.step_id, StepState.CANCELLED, request.at_once
-    )
+    stopped = StepStopped(request.job_id, row.run, step.step_id, StepState.CANCELLED)
     return Decision((stopped,), Done())
 
 
