@@ -16,14 +16,9 @@ from spur.agent.ending import (
     spoken_by,
 )
 from spur.agent.identity import Unlaunchable, find_user
-from spur.agent.launch import (
-    batch_files,
-    batch_setup,
-    cannot_enter,
-    execute,
-    text_of,
-)
+from spur.agent.launch import batch_files, batch_setup, text_of
 from spur.agent.outputs import OpenFiles, close_files, open_files
+from spur.agent.program import execute, prepare
 from spur.agent.tending import Tending
 from spur.wire.agents import LaunchOrder
 
@@ -52,8 +47,9 @@ def run_batch(attempt: Attempt, order: LaunchOrder) -> None:
     except OSError as error:
         attempt.settle(signal=LAUNCH_FAILED_SIGNAL, why=f"a file of the job: {error}")
         return
-    setup = batch_setup(order, site, text, user, script, words)
-    _say(files, cannot_enter(setup.directory, words, user))
+    setup, said = prepare(batch_setup(order, site, text, user, script, words), user)
+    for sentence in said:
+        _say(files, sentence)
     parent = os.getpid()
     try:
         pid = os.fork()

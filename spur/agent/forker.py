@@ -38,8 +38,6 @@ def main() -> None:
     channel.setblocking(True)
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     prepare_signals()
-    signal.signal(signal.SIGCHLD, lambda number, frame: None)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a Ctrl-C is for the agent, which ends us
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     waiting = select.poll()
     waiting.register(channel, select.POLLIN)

@@ -8,7 +8,7 @@ import pwd
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["Unlaunchable", "User", "acting_as", "become", "find_user", "warm_up"]
+__all__ = ["Unlaunchable", "User", "acting_as", "find_user", "warm_up"]
 
 
 class Unlaunchable(Exception):
@@ -65,11 +65,3 @@ def acting_as(user: User) -> Iterator[None]:
         os.seteuid(0)
         os.setegid(0)
         os.setgroups(groups)
-
-
-def become(user: User) -> None:
-    """Turn this process into one of the user's, for good. Raises: OSError."""
-    if os.geteuid() == 0:
-        os.setgroups(user.groups)
-        os.setresgid(user.gid, user.gid, user.gid)
-        os.setresuid(user.uid, user.uid, user.uid)

@@ -11,22 +11,13 @@ import ctypes
 import os
 import signal
 import socket
+from types import FrameType
 
-__all__ = [
-    "adopt_orphans",
-    "default_signals",
-    "die_with_parent",
-    "prepare_signals",
-    "restore_signals",
-    "take_host_name",
-]
+__all__ = ["adopt_orphans", "die_with_parent", "prepare_signals", "take_host_name"]
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _CLONE_NEWUTS = 0x04000000
-
-_PYTHON_IGNORES = (signal.SIGPIPE, signal.SIGXFSZ)
-"""Signals that Python ignores, since it wants the error instead."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -50,22 +41,20 @@ def take_host_name(name: str) -> None:
             socket.sethostname(name)
 
 
-def default_signals() -> None:
-    """Give every signal its default action, and block none."""
+def prepare_signals() -> None:
+    """Give this process, and those that it forks, signals that end nothing by surprise.
+
+    Every signal has its default action and none is blocked, but for those that a daemon must not
+    die of: they are taken by a handler that does nothing, and not ignored, so that the programs
+    which are executed later find the default.
+    """
     for number in range(1, signal.NSIG):
         with contextlib.suppress(OSError, ValueError):  # SIGKILL, SIGSTOP, those of the C library
             signal.signal(number, signal.SIG_DFL)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGCHLD):
+        signal.signal(number, _do_nothing)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def prepare_signals() -> None:
-    """Let a process and those that it forks have the signals that Python wants, and no others."""
-    default_signals()
-    for number in _PYTHON_IGNORES:
-        signal.signal(number, signal.SIG_IGN)
-
-
-def restore_signals() -> None:
-    """Take back `prepare_signals` and what was handled since, before another program starts."""
-    for number in (*_PYTHON_IGNORES, signal.SIGCHLD, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
+def _do_nothing(number: int, frame: FrameType | None) -> None:
+    pass

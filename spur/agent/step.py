@@ -23,10 +23,11 @@ from spur.agent.ending import (
     spoken_by,
 )
 from spur.agent.identity import Unlaunchable, User, find_user
-from spur.agent.launch import Setup, cannot_enter, execute, text_of
+from spur.agent.launch import text_of
 from spur.agent.manifest import MANIFEST, AttemptName, decode_manifest, directory_name
 from spur.agent.outputs import OpenFiles, close_files, open_input, open_output, opening
 from spur.agent.processes import signal_all
+from spur.agent.program import Setup, execute, prepare
 from spur.agent.stream import Stream
 from spur.agent.taskpipes import InputPipe, OutputPipe
 from spur.agent.tending import Tending
@@ -153,16 +154,15 @@ class _Step:
             self.settled, self.why_not = True, NO_FILES
             return
         self.why_not = ""
-        homeless = cannot_enter(program.working_directory, self.words, user)
-        if homeless:
-            self._say(homeless)
         job = self._job()
-        common = self._common_environment(program, job)
-        cpus = bound_cpus(self.share.cpu_set, "" if job is None else job.task_plugin)
+        setup, said = prepare(self._setup(program, job), user, tasks=len(self.ranks))
+        for sentence in said:
+            self._say(sentence)
         try:
             for rank, end in zip(self.ranks, ends, strict=True):
                 own = task_environment(self.order, rank, user=user.name)
-                self._start(rank, end, self._setup(program, common | own, cpus), user)
+                task = setup._replace(environment=setup.environment | own)
+                self._start(rank, end, task, user)
         except OSError as error:
             self._say(f"{self.words}fork: {os.strerror(error.errno or 0)}")
             self.statuses.append(LAUNCH_FAILED_SIGNAL)
@@ -268,17 +268,16 @@ class _Step:
             return job if isinstance(job, LaunchOrder) else None
         return None
 
-    def _setup(
-        self, program: Program, environment: dict[bytes, bytes], cpus: frozenset[int]
-    ) -> Setup:
+    def _setup(self, program: Program, job: LaunchOrder | None) -> Setup:
+        """Return what all tasks have in common."""
         return Setup(
             path=program.argv[0],
             argv=program.argv,
-            environment=environment,
+            environment=self._common_environment(program, job),
             directory=program.working_directory,
             umask=program.umask,
             limits=program.limits,
-            cpus=cpus,
+            cpus=bound_cpus(self.share.cpu_set, "" if job is None else job.task_plugin),
             words=self.words,
         )
 

@@ -74,7 +74,6 @@ class Tending:
         """Let a child's end wake the loop."""
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda number, frame: None)
 
         def drain(events: int) -> None:
             with contextlib.suppress(BlockingIOError):
@@ -181,13 +180,13 @@ class Tending:
                 os.kill(pid, number)
 
     def kill(self, order: Kill) -> None:
-        """End the attempt: with a warning first, and by force after the wait."""
+        """End the attempt: with a warning first, and by force after the wait; at once for none."""
         due = time.monotonic() + order.kill_wait_s
         if self.killed is None:
             self.killed = order
             self.holds = False
             self.on_kill(order)
-            for number in (signal.SIGCONT, signal.SIGTERM):
+            for number in (signal.SIGCONT, signal.SIGTERM) if order.kill_wait_s else ():
                 if self._terms_all:
                     signal_all(os.getpid(), number)
                 else:

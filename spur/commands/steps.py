@@ -191,7 +191,9 @@ def decide_cancel_step(state: State, request: CancelStep, context: Context) -> D
     row, step = found
     if step.stop is not None:
         return Decision((), Done())
-    stopped = StepStopped(request.job_id, row.run, step.step_id, StepState.CANCELLED)
+    stopped = StepStopped(
+        request.job_id, row.run, step.step_id, StepState.CANCELLED, request.at_once
+    )
     return Decision((stopped,), Done())
 
 

@@ -75,6 +75,8 @@ class StepStopped(Event, frozen=True):
     step_id: int
     state: StepState
     """What it will be recorded as."""
+    at_once: bool
+    """Whether its tasks get SIGKILL without a warning and KillWait before."""
 
 
 @event("step.ended")

@@ -53,6 +53,7 @@ class KillStep(Effect, frozen=True):
     step_id: int
     state: StepState
     """What the step will be recorded as; it decides which warning the processes get."""
+    at_once: bool
 
 
 @effect(at_most_once=True)
@@ -101,6 +102,7 @@ def _as_started(step: OpenStep) -> OpenStep:
         step.start_ns,
         step.limit_ns,
         None,
+        False,
         0,
         0,
         0,
@@ -114,7 +116,14 @@ def _kills(job_id: JobId, row: StepsRow, step: OpenStep) -> Iterator[KillStep]:
     for share, share_state in zip(step.shares, step.states, strict=True):
         if share_state not in FINAL:
             yield KillStep(
-                job_id, share.node, job_id, row.run, row.attempt, step.step_id, step.stop
+                job_id,
+                share.node,
+                job_id,
+                row.run,
+                row.attempt,
+                step.step_id,
+                step.stop,
+                step.stops_at_once,
             )
 
 

@@ -26,5 +26,5 @@ def step_limits_reached(state: State, now_ns: int, limit: int) -> Iterator[Due]:
             continue
         reached = [step for step in row.steps if step.limit_ns and step.stop is None]
         step = min(reached, key=lambda step: (step.limit_ns, step.step_id))
-        stopped = StepStopped(job_id, row.run, step.step_id, StepState.TIMEOUT)
+        stopped = StepStopped(job_id, row.run, step.step_id, StepState.TIMEOUT, False)
         yield Due(step.limit_ns, "steps", job_id, (stopped,))

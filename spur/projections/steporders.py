@@ -37,7 +37,7 @@ def step_order(
             effect.attempt,
             effect.step_id,
             effect.state,
-            settings.kill_wait_s,
+            0 if effect.at_once else settings.kill_wait_s,
         )
     step = effect.step
     return LaunchStepOrder(

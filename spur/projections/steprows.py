@@ -49,6 +49,8 @@ class OpenStep(Row, frozen=True):
     """When its own time limit is reached; 0 is never."""
     stop: StepState | None
     """What it will be recorded as, once it is settled that it ends; else None."""
+    stops_at_once: bool
+    """Whether it then ends without a warning."""
     end_ns: int
     """The latest end that a node reported; 0 before."""
     exit_code: int

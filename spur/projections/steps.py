@@ -80,6 +80,7 @@ def apply_step_started(state: State, at: At, event: StepStarted) -> None:
         at.time_ns,
         at.time_ns + event.time_limit_s * 1_000_000_000 if event.time_limit_s else 0,
         None,
+        False,
         0,
         0,
         0,
@@ -125,7 +126,8 @@ def apply_step_stopped(state: State, at: At, event: StepStopped) -> None:
     row, step = _open(state, event.job_id, event.run, event.step_id)
     if step.stop is not None:
         raise IllegalTransition(f"how step {event.job_id}.{event.step_id} ends is settled")
-    state.steps.put(event.job_id, with_step(row, replace(step, stop=event.state)))
+    ended = replace(step, stop=event.state, stops_at_once=event.at_once)
+    state.steps.put(event.job_id, with_step(row, ended))
 
 
 @applies(StepEnded)

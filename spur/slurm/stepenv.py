@@ -24,7 +24,7 @@ _DEALINGS = {Dealing.BLOCK: "block", Dealing.CYCLIC: "cyclic", Dealing.PLANE: "p
 def allocation_environment(job: JobView) -> dict[str, str]:
     """Return what speaks of the job that a step runs in."""
     nodes = format_hostlist([share.node for share in job.shares])
-    return {
+    found = {
         "SLURM_JOBID": str(job.job_id),
         "SLURM_JOB_ID": str(job.job_id),
         "SLURM_JOB_ACCOUNT": job.spec.account,
@@ -34,9 +34,9 @@ def allocation_environment(job: JobView) -> dict[str, str]:
         "SLURM_JOB_NUM_NODES": str(len(job.shares)),
         "SLURM_JOB_PARTITION": job.partition,
         "SLURM_JOB_QOS": job.spec.qos,
-        "SLURM_JOB_START_TIME": str(job.start_ns // 1_000_000_000),
         "SLURM_NODELIST": nodes,
     }
+    return {name: value for name, value in found.items() if value}
 
 
 def step_environment(step: StepView, values: Mapping[str, Any]) -> dict[str, str]:

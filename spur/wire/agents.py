@@ -188,6 +188,7 @@ class KillStepOrder(Part, frozen=True, tag="kill-step"):
     state: StepState
     """What the step will be recorded as; it decides which warning the processes get."""
     kill_wait_s: int
+    """0: SIGKILL at once."""
 
 
 class SignalStepOrder(Part, frozen=True, tag="signal-step"):

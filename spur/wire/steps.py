@@ -117,6 +117,8 @@ class CancelStep(Request, frozen=True, tag="step.cancel"):
 
     job_id: JobId
     step_id: int
+    at_once: bool = True
+    """Without SIGTERM and KillWait before SIGKILL, as scancel does it."""
 
 
 @request

@@ -312,7 +312,7 @@ class StepLoop:
             if not self._is_cancelled:
                 self._tell()
                 self._say(f"launch/slurm: _step_signal: Terminating {self._name}")
-                self._cancel(is_told=False)
+                self._cancel(is_told=False, is_gentle=True)
 
     def _tell(self) -> None:
         """Say how tasks ended, those of a node together that ended alike."""
@@ -321,7 +321,9 @@ class StepLoop:
             kind = (node, ended.exit_code, ended.signal, ended.core, ended.out_of_memory)
             alike.setdefault(kind, []).append(ended.task)
         self._untold.clear()
-        for (node, exit_code, number, core, out_of_memory), tasks in alike.items():
+        for (node, exit_code, number, core, out_of_memory), tasks in sorted(
+            alike.items(), key=lambda item: min(item[1])
+        ):
             sentence = ended_sentence(exit_code, number, core=core, out_of_memory=out_of_memory)
             self._session.complain(f"{node}: {_named(tasks)}: {sentence}")
 
@@ -394,7 +396,7 @@ class StepLoop:
             if not stream.is_over:
                 stream.send(stream_frames(Signal(number)))
 
-    def _cancel(self, *, is_told: bool) -> None:
+    def _cancel(self, *, is_told: bool, is_gentle: bool = False) -> None:
         """End the step."""
         if self._is_cancelled:
             return
@@ -402,7 +404,8 @@ class StepLoop:
         self._deadline_s = time.monotonic() + self._step.kill_wait_s + _LEFT_AFTER_S
         if is_told:
             self._say_aborted()
-        self._session.ask(CancelStep(self._step.job_id, self._step.step_id), Done)
+        request = CancelStep(self._step.job_id, self._step.step_id, not is_gentle)
+        self._session.ask(request, Done)
 
     def _say_aborted(self) -> None:
         self._is_aborted = True

@@ -25,4 +25,4 @@ def test_each_effect_becomes_the_order_of_its_node() -> None:
     assert (launch.cluster_name, launch.kill_wait_s, launch.key_digest) == ("hall", 30, bytes(32))
     assert launch.shares == hall.steps(job_id)[0].shares
     assert signal == SignalStepOrder(launch.node, job_id, 0, 1, step_id, 10, 77)
-    assert kill == KillStepOrder(launch.node, job_id, 0, 1, step_id, StepState.CANCELLED, 30)
+    assert kill == KillStepOrder(launch.node, job_id, 0, 1, step_id, StepState.CANCELLED, 0)
