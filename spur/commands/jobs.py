@@ -27,7 +27,7 @@ from spur.projections.state import State
 from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
-from spur.values.states import Hold, JobState, Phase, Reason
+from spur.values.states import HOLD_REASONS, Hold, JobState, Phase, Reason
 from spur.wire.declare import Answer, Done
 from spur.wire.jobs import (
     CancelJob,
@@ -246,10 +246,10 @@ def _cancelled(target: Target, context: Context) -> list[Event] | None:
     """Return the events that end one row; None when it ends already."""
     job_id, run = target.job_id, target.run
     if run.phase is Phase.PENDING:
+        # What kept it waiting stays with it, as Slurm shows it.
+        reason = HOLD_REASONS.get(run.hold, run.reason)
         return [
-            RunEnded(
-                job_id, run.number, JobState.CANCELLED, Reason.NONE, 0, 0, context.now_ns, False
-            )
+            RunEnded(job_id, run.number, JobState.CANCELLED, reason, 0, 0, context.now_ns, False)
         ]
     waits_again = run.stop is not None and run.stop.requeue
     if run.phase is Phase.RUNNING or waits_again:
@@ -352,7 +352,7 @@ def decide_requeue_job(state: State, request: RequeueJob, context: Context) -> D
             return Rejection("job-pending", f"job {job_id} has not started; nothing was changed")
         if not job.spec.batch or not job.spec.requeue:
             what = "does not ask to be requeued" if job.spec.batch else "is no batch job"
-            return Rejection("wrong-state", f"job {job_id} {what}; nothing was changed")
+            return Rejection("requeue-disabled", f"job {job_id} {what}; nothing was changed")
         if run.number + 1 >= RUNS_MAX:
             return Rejection(
                 "limit-exceeded",

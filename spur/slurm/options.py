@@ -163,7 +163,7 @@ _SBATCH = (
     ),
     _submit("verbose", "v", NOTHING, "verbose", None, ("SBATCH_DEBUG",), ACCEPTED),
     _submit("version", "V", NOTHING, "version", None),
-    _submit("wait", "W", NOTHING, "wait", None, ("SBATCH_WAIT",), REFUSED),
+    _submit("wait", "W", NOTHING, "wait", None, ("SBATCH_WAIT",)),
     _submit(
         "wait-all-nodes", "", VALUE, "wait_all_nodes", at.text, ("SBATCH_WAIT_ALL_NODES",), ACCEPTED
     ),

@@ -62,6 +62,7 @@ _WORDINGS = {
     "step-unavailable": Wording("Requested node configuration is not available", 2014),
     "job-pending": Wording("Job is pending execution", 2042),
     "invalid-feature": Wording("Invalid feature specification", 2025),
+    "requeue-disabled": Wording("Requested operation is presently disabled", 2036),
     "invalid-dependency": Wording("Circular job dependency", 2092),
     "invalid-deadline": Wording(
         "Requested time limit is invalid (missing or exceeds some limit)", 2051

@@ -83,6 +83,7 @@ _ROWS = (
         1,
         "a job would wait for itself, or what it waits for cannot be read",
     ),
+    _row("requeue-disabled", Fault.CALLER, Retry.NEVER, 1, "the job never runs a second time"),
     _row("job-pending", Fault.CALLER, Retry.NEVER, 1, "the job has not started"),
     _row("invalid-array", Fault.CALLER, Retry.NEVER, 1, "these are no tasks for an array here"),
     _row("partition-closed", Fault.CALLER, Retry.NEVER, 1, "the partition takes no jobs"),

@@ -4,28 +4,36 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import NamedTuple
 
 from spur.slurm.directives import directive_lines, directive_words, refuse_script
 from spur.slurm.exports import encode_environment, exported
+from spur.slurm.foreign import foreign_words
 from spur.slurm.getopt import parse_arguments
 from spur.slurm.layers import Layer, layer_of
 from spur.slurm.options import OPTIONS
+from spur.slurm.statewords import LIVE_STATES
 from spur.slurm.submission import Settings, Submission, merge, submission_of
 from spur.slurm.wording import SlurmError, error_line, sentence_of
 from spur.values.errors import Rejection
+from spur.values.ids import JobId
 from spur.values.jobspec import encode_text
 from spur.wire.declare import Attachment
-from spur.wire.jobs import JobAccepted, SubmitJob
+from spur.wire.jobs import JobAccepted, JobFilter, SubmitJob
 from spur.wire.partitions import ListPartitions, PartitionList
 from spur_cli.registry import Command
 from spur_cli.slurm.people import LocalCalendar
+from spur_cli.slurm.queue import fetch_queue
 from spur_cli.slurm.session import Session, guarded
 
 __all__ = ["run"]
 
 SYNTAX_STATUS = 255
 """How sbatch exits for a command line or a directive that cannot be read."""
+
+WAIT_POLL_S = 0.5
+"""How often --wait looks at the job."""
 
 SCRIPT_BYTES_MAX = 4 << 20
 """Bytes of a script. Source: LOG-CONTRACT 2.3."""
@@ -64,7 +72,9 @@ def _sbatch(session: Session, arguments: list[str]) -> int:
                 f"Job script exceeds size limit of {SCRIPT_BYTES_MAX} bytes; nothing was submitted",
             )
         )
-    settings = merge(_directives(script.content), environment, line, "sbatch")
+    is_foreign = not (environment.values | line.values).get("ignore_pbs")
+    directives = _directives(script.content, with_foreign=is_foreign)
+    settings = merge(directives, environment, line, "sbatch")
     arguments_of_script = tuple(os.fsencode(word) for word in words[1:])
     submission = submission_of(
         settings,
@@ -81,7 +91,22 @@ def _sbatch(session: Session, arguments: list[str]) -> int:
         sys.stdout.write(f"{job_id}\n")
     elif not settings.values.get("quiet"):
         sys.stdout.write(f"Submitted batch job {job_id}\n")
+    if settings.values.get("wait"):
+        sys.stdout.flush()
+        return _await_end(session, job_id)
     return 0
+
+
+def _await_end(session: Session, job_id: int) -> int:
+    """Wait until a job, or all tasks of an array, ended; return the highest exit code."""
+    wanted = JobFilter(job_ids=(JobId(job_id),))
+    while True:
+        queue = fetch_queue(session, wanted)
+        if isinstance(queue, Rejection):
+            raise SlurmError(error_line("sbatch", sentence_of(queue)))
+        if not any(job.state in LIVE_STATES or job.completing for job in queue.jobs):
+            return max((job.exit_code or int(bool(job.signal)) for job in queue.jobs), default=0)
+        time.sleep(WAIT_POLL_S)
 
 
 # -- the script
@@ -119,10 +144,11 @@ def _find(name: str) -> str:
     return name
 
 
-def _directives(content: bytes) -> Layer:
-    """Return the options inside the script. Raises: SlurmError."""
-    words: list[str] = []
-    for line in directive_lines(content.decode("utf-8", "surrogateescape")):
+def _directives(content: bytes, *, with_foreign: bool) -> Layer:
+    """Return the options inside the script, other batch systems' first. Raises: SlurmError."""
+    script = content.decode("utf-8", "surrogateescape")
+    words = foreign_words(script) if with_foreign else []
+    for line in directive_lines(script):
         words += directive_words(line)
     if "hetjob" in words or "packjob" in words:
         raise SlurmError(

@@ -69,6 +69,16 @@ def _ping(session: Session, line: Layer, words: list[str]) -> int:
     return shows.ping(session)
 
 
+def _write(session: Session, line: Layer, words: list[str]) -> int:
+    if not words or not "batch_script".startswith(words[0].lower()):
+        raise SlurmError(f"invalid write argument: {words[0] if words else ''}")
+    if len(words) == 1:
+        raise SlurmError("too few arguments for keyword:write")
+    if len(words) > 3:
+        raise SlurmError("too many arguments for keyword:write")
+    return shows.write_batch_script(session, words[1], words[2] if len(words) == 3 else "")
+
+
 def _version(session: Session, line: Layer, words: Sequence[str]) -> int:
     from spur.slurm.wording import VERSION
 
@@ -86,6 +96,7 @@ _VERBS: dict[str, Verb] = {
     "uhold": jobcontrol.user_hold,
     "update": jobcontrol.update,
     "version": _version,
+    "write": _write,
 }
 
 _ENTITIES: dict[str, Verb] = {

@@ -34,9 +34,12 @@ __all__ = [
     "show_nodes",
     "show_partitions",
     "show_steps",
+    "write_batch_script",
 ]
 
 PAGE_ROWS = 1000
+
+_NO_JOB = "Invalid job id specified"
 
 
 def _is_one_line(line: Layer) -> bool:
@@ -201,6 +204,34 @@ def ping(session: Session) -> int:
             host = info.settings.controllers[0].name
     sys.stdout.write(f"Slurmctld(primary) at {host} is {'UP' if is_up else 'DOWN'}\n")
     return 0 if is_up else 1
+
+
+# -- scripts
+
+
+def write_batch_script(session: Session, text: str, path: str) -> int:
+    """Write the script of a job into a file, or with `-` to standard output."""
+    from spur.wire.texts import JobScript, ReadScript
+
+    try:
+        name = parse_job_name(text)
+    except ValueError as error:
+        raise SlurmError(f"job script retrieval failed: {_NO_JOB}", status=0) from error
+    answer = session.ask(ReadScript(name.job_id), JobScript)
+    if isinstance(answer, Rejection):
+        raise SlurmError(f"job script retrieval failed: {sentence_of(answer)}", status=0)
+    content = b"(erased)\n" if answer.is_erased else answer.content
+    if path == "-":
+        sys.stdout.buffer.write(content)
+        return 0
+    path = path or f"slurm-{name.job_id}.sh"
+    try:
+        with open(path, "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise SlurmError(f"failed to open file `{path}`: {error.strerror}") from error
+    sys.stdout.write(f"batch script for job {name.job_id} written to {path}\n")
+    return 0
 
 
 # -- host lists

@@ -29,7 +29,14 @@ UID = 1000
 PATIENCE_S = 6.0
 
 JUDGED_CODES = frozenset(
-    {"outcome-unknown", "job-ended", "job-pending", "wrong-state", "limit-exceeded"}
+    {
+        "outcome-unknown",
+        "job-ended",
+        "job-pending",
+        "wrong-state",
+        "requeue-disabled",
+        "limit-exceeded",
+    }
 )
 """What a request about a job that exists may be refused for."""
 

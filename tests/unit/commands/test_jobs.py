@@ -415,7 +415,7 @@ def test_a_job_that_waits_is_not_requeued(hall: Hall) -> None:
 def test_a_job_that_may_not_run_twice_is_not_requeued(hall: Hall, spec: Any) -> None:
     """Someone requeues a job submitted with --no-requeue, or an interactive allocation."""
     job_id = hall.start(hall.submit(spec))
-    refused(hall, RequeueJob(job_id, None, False), "wrong-state")
+    refused(hall, RequeueJob(job_id, None, False), "requeue-disabled")
 
 
 def test_a_job_has_a_limited_number_of_runs(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
