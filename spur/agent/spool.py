@@ -82,8 +82,10 @@ class Spool:
                 shutil.rmtree(path / entry, ignore_errors=True)
 
     def close(self) -> None:
-        """Let another process have the directory."""
-        os.close(self._lock)
+        """Let another process have the directory; a no-op when it is let go already."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def directory(self, name: AttemptName) -> Path:
         """Return where an attempt's files are."""

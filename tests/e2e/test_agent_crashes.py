@@ -42,7 +42,8 @@ from spur.agent.manifest import (
 from spur.agent.spool import Spool
 from spur.testing.agentprocess import AgentProcess
 from spur.testing.leader import CLUSTER_ID, Leader
-from spur.testing.orders import kill_order, order_for
+from spur.testing.orders import kill_order, order_for, step_order
+from spur.testing.small_disk import small_disk
 from spur.values.states import NodeShareState
 from spur.wire.agents import LaunchOrder
 from spur.wire.runs import ReportRun
@@ -103,6 +104,19 @@ def alive_in(directory: Path) -> list[int]:
     return [pid for pid in found if pid != os.getpid()]
 
 
+def open_below(directory: Path) -> list[str]:
+    """Return what processes hold open or work in below a directory."""
+    found = []
+    for link in (*Path("/proc").glob("[0-9]*/cwd"), *Path("/proc").glob("[0-9]*/fd/*")):
+        try:
+            target = os.readlink(link)
+        except OSError:
+            continue
+        if target.startswith(f"{directory}/"):
+            found.append(target)
+    return found
+
+
 def becomes(holds: Callable[[], object]) -> None:
     """Wait until something holds that another process does."""
     until_s = time.monotonic() + PATIENCE_S
@@ -148,7 +162,7 @@ def left(agent: AgentProcess, order: LaunchOrder, boot: str = "boot-1") -> Path:
 
 def supervisor_of(agent: AgentProcess, job_id: int) -> int:
     """Return the process that supervises a job."""
-    [lock] = agent.spool.glob(f"{job_id}.*/{LOCK}")
+    [lock] = agent.spool.glob(f"{job_id}.*.run.*/{LOCK}")
     return int(lock.read_text())
 
 
@@ -239,6 +253,20 @@ def test_agent_dies_before_its_report_is_answered(
     after = leader.wait_for(6, ENDED)
     assert leader.states_of(5) == ["ENDED"]
     assert (after.outbox, after.number) == (first.outbox, first.number + 1)
+
+
+def test_supervisor_dies_before_it_took_the_claim(
+    tmp_path: Path, leader: Leader, agent: AgentProcess
+) -> None:
+    """A step waits to be told what it executes when its supervisor is killed: it never began."""
+    agent.start()
+    begun(tmp_path, leader, 5)
+    leader.tell(step_order("n1", 5, 0, uid=os.geteuid()))
+    locks = agent.spool / f"5.0.0.1.n1/{LOCK}"
+    becomes(lambda: locks.exists() and locks.read_text().strip())
+    os.kill(int(locks.read_text()), signal.SIGKILL)
+    leader.wait_for(5, VOID)
+    assert leader.states_of(5) == ["LAUNCHED", "VOID"]
 
 
 @pytest.mark.parametrize("is_alone", [True, False])
@@ -371,6 +399,30 @@ def test_full_disk_is_said_and_launches_nothing(
     leader.wait_for(5, VOID)
     assert "MiB are free in the spool, below" in agent.words()
     assert notes(tmp_path, 5) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root: mounts a file system")
+def test_jobs_are_void_on_a_node_whose_disk_is_full(
+    tmp_path: Path, leader: Leader, agent: AgentProcess
+) -> None:
+    """Not a byte is left for a manifest; later there is room again, and the next job runs."""
+    with small_disk(tmp_path / "small", 4) as disk:
+        settings = agent.directory / "spurd.toml"
+        more = f'disk_mark_mib = 0\nspool = "{disk.directory / "spool"}"\n'
+        settings.write_text(settings.read_text() + more)
+        agent.start()
+        leader.wait_until(lambda: leader.sessions)
+        disk.fill(0)
+        big = job(tmp_path, 5, "# " + "x" * 100_000)
+        leader.tell(big)
+        leader.wait_for(5, VOID)
+        assert "No space left on device" in agent.words()
+        disk.clear()
+        leader.tell(job(tmp_path, 6, "true"))
+        leader.wait_for(6, ENDED)
+        agent.kill()
+        becomes(lambda: not open_below(disk.directory))
+    assert (notes(tmp_path, 5), notes(tmp_path, 6)) == ([], ["began", "ended"])
 
 
 def test_no_job_runs_twice_or_is_lost_while_agents_die(
