@@ -2,7 +2,7 @@
 
 May import: `spur.server`, `spur.client`, `spur.slurm`, `spur.wire`, `spur.values`.
 
-Read first: `manifest.py`, `control.py`.
+Read first: `manifest.py`, `machine.py`, `agent.py`, `supervisor.py`.
 
 Keeps: nothing of a user's runs before its manifest and claim are on disk; an attempt runs at most
 once on a node; a supervisor outlives the agent that asked for it.
