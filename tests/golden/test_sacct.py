@@ -395,7 +395,7 @@ def stepped(log: Log) -> None:
             )
             log.note(began, started)
             if by is not None:
-                stopped = StepStopped(job, 0, step_id, StepState(state.value))
+                stopped = StepStopped(job, 0, step_id, StepState(state.value), True)
                 log.note(end, stopped, by=actor(by))
             if end:
                 record = StepState(state.value)
