@@ -146,6 +146,11 @@ COMMANDS: tuple[Command, ...] = (
         module="version",
         summary="say which version this is",
     ),
+    Command(
+        words=("why",),
+        module="why",
+        summary="say what keeps a job waiting: each filter, what was asked and what is there",
+    ),
 )
 
 

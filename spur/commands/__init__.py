@@ -1,6 +1,7 @@
 """Judging requests: one file per subject. Importing the room registers every command. Pure.
 
-May import: `spur.projections`, `spur.events`, `spur.wire`, `spur.values`.
+May import: `spur.scheduling` (only to explain what it does), `spur.projections`, `spur.events`,
+`spur.wire`, `spur.values`.
 
 Read first: `decide.py`, `permissions.py`, `cluster.py`.
 
@@ -20,9 +21,23 @@ from spur.commands import (
     runs,
     steps,
     texts,
+    why,
 )
 
 __all__ = ["SUBJECTS"]
 
-SUBJECTS = (agents, clock, cluster, history, jobs, nodes, partitions, placement, runs, steps, texts)
+SUBJECTS = (
+    agents,
+    clock,
+    cluster,
+    history,
+    jobs,
+    nodes,
+    partitions,
+    placement,
+    runs,
+    steps,
+    texts,
+    why,
+)
 """The files of this room that hold commands."""

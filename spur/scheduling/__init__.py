@@ -1,7 +1,7 @@
 """Placement: which waiting jobs start now, where and on what, and why the others wait. Pure.
 
-May import: projections, slurm, events, wire, values. Commands are strangers to it: a plan is only
-proposed, and `commands/placement.py` judges it again on the state that it then meets.
+May import: projections, slurm, events, wire, values. A plan is only proposed:
+`commands/placement.py` judges it again, by rules of its own, on the state that it then meets.
 
 Read first: `plan.py` (one cycle), `need.py` (what a job asks, made ready), `fit.py` (one node).
 

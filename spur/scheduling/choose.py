@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from spur.scheduling.fit import Part, room_on, share_of
 from spur.scheduling.need import Need
 from spur.scheduling.sites import Site
-from spur.values.features import Alternative, has_features
+from spur.values.features import ANY_NODE, Alternative, has_features
 from spur.values.tres import NodeShare, Per
 
 __all__ = ["Chosen", "choose", "gpus_of_job", "shares_of"]
@@ -29,8 +29,9 @@ def choose(need: Need, candidates: Sequence[Site]) -> Chosen | None:
     for way in need.ways:
         rooms: Chosen = []
         is_plain = is_simple and not way.some
+        tests_features = way.every != ANY_NODE
         for site in candidates:
-            if not has_features(site.kind.features, way.every):
+            if tests_features and not has_features(site.kind.features, way.every):
                 continue
             room = room_on(site, need)
             if room.tasks:

@@ -6,7 +6,6 @@ says why a node is none for them, whatever is free on it. `spur why` shows every
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -16,9 +15,10 @@ from spur.projections.resources import UNUSED
 from spur.scheduling.choose import choose, gpus_of_job
 from spur.scheduling.fit import could_take
 from spur.scheduling.need import Need
-from spur.scheduling.sites import Kind, Site
+from spur.scheduling.sites import Kind, Site, Sites
 from spur.values.config import PartitionState
 from spur.values.features import has_features
+from spur.values.ids import PartitionName
 from spur.values.states import Reason
 from spur.wire.runs import RefusedCount
 
@@ -27,11 +27,11 @@ __all__ = [
     "NODE_FILTERS",
     "JobFilter",
     "NodeFilter",
+    "Sorter",
     "Sorting",
     "kind_passes",
     "lacking",
     "refused_group",
-    "sort_nodes",
 ]
 
 
@@ -198,59 +198,88 @@ class Sorting:
     """Those that could do for the job and are in use, in the order in which they are tried."""
     out: list[Site] = field(default_factory=list)
     """Those that could do and are out of use."""
+    kinds: dict[Kind, tuple[int, int]] = field(default_factory=dict)
+    """How many nodes of each kind are usable, and out."""
     refused: tuple[RefusedCount, ...] = ()
 
 
-def sort_nodes(need: Need, members: Sequence[Site]) -> Sorting:
-    """Return which nodes could do for the jobs of a group."""
-    passes: dict[int, bool] = {}
+class Sorter:
+    """Sorts the nodes of partitions, once for all groups that the same kinds of nodes do for."""
+
+    def __init__(self, sites: Sites) -> None:
+        self._sites = sites
+        self._kinds: dict[PartitionName, tuple[Kind, ...]] = {}
+        self._known: dict[tuple[PartitionName, frozenset[int]], Sorting] = {}
+
+    def sort(self, need: Need, name: PartitionName) -> Sorting:
+        """Return which nodes of a partition could do for the jobs of a group."""
+        members = self._sites.members(name)
+        kinds = self._kinds.get(name)
+        if kinds is None:
+            found = {site.kind.number: site.kind for site in members}
+            kinds = self._kinds[name] = tuple(found.values())
+        fitting = frozenset(kind.number for kind in kinds if kind_passes(need, kind))
+        if need.excluded:
+            return _sorted(members, fitting, need.excluded)
+        key = (name, fitting)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = _sorted(members, fitting, need.excluded)
+        return known
+
+
+def _sorted(members: Sequence[Site], fitting: frozenset[int], excluded: frozenset[str]) -> Sorting:
     found = Sorting()
+    counts: dict[Kind, list[int]] = {}
     for site in members:
-        number = site.kind.number
-        fits = passes.get(number)
-        if fits is None:
-            fits = passes[number] = kind_passes(need, site.kind)
-        if fits and site.name not in need.excluded:
+        if site.kind.number in fitting and site.name not in excluded:
             (found.usable if site.is_usable else found.out).append(site)
-    counts = (
+            counts.setdefault(site.kind, [0, 0])[not site.is_usable] += 1
+    found.kinds = {kind: (usable, out) for kind, (usable, out) in counts.items()}
+    causes = (
         (Reason.NODE_DOWN, len(found.out)),
         (Reason.BAD_CONSTRAINTS, len(members) - len(found.usable) - len(found.out)),
     )
-    found.refused = tuple(RefusedCount(cause, count) for cause, count in counts if count)
+    found.refused = tuple(RefusedCount(cause, count) for cause, count in causes if count)
     return found
 
 
 def lacking(need: Need, sorting: Sorting) -> Reason:
     """Return why a job could not even start if all were idle; NONE when it could."""
-    missing = set(need.required) - {site.name for site in sorting.usable}
-    if not missing and _is_enough_idle(need, sorting.usable):
+    missing = set(need.required)
+    if missing:
+        missing -= {site.name for site in sorting.usable}
+    if not missing and _is_enough_idle(need, sorting, with_out=False):
         return Reason.NONE
-    if not _is_enough_idle(need, [*sorting.usable, *sorting.out]):
+    if not _is_enough_idle(need, sorting, with_out=True):
         return Reason.BAD_CONSTRAINTS
     return Reason.REQ_NODE_NOT_AVAIL if missing else Reason.NODES_UNAVAILABLE
 
 
-def _is_enough_idle(need: Need, sites: Sequence[Site]) -> bool:
-    if need.is_single and sites:
+def _is_enough_idle(need: Need, sorting: Sorting, *, with_out: bool) -> bool:
+    if _is_plainly_enough(need, sorting, with_out=with_out):
         return True
-    if _is_plainly_enough(need, sites):
-        return True
+    sites = [*sorting.usable, *(sorting.out if with_out else ())]
+    if not sites or need.is_single:
+        return bool(sites)
     idle = [Site(site.name, site.kind, site.order, UNUSED, is_usable=True) for site in sites]
     return choose(need, idle) is not None
 
 
-def _is_plainly_enough(need: Need, sites: Sequence[Site]) -> bool:
+def _is_plainly_enough(need: Need, sorting: Sorting, *, with_out: bool) -> bool:
     """Whether kinds and their numbers alone show that idle nodes are enough."""
     if need.required or need.ask.contiguous or len(need.ways) != 1 or need.ways[0].some:
         return False
-    counts = Counter(site.kind.number for site in sites)
-    kinds = {site.kind.number: site.kind for site in sites}
-    rooms = {number: could_take(kinds[number], need) for number in counts}
-    most = need.nodes_max or len(sites)
+    rooms = [
+        (could_take(kind, need), usable + out if with_out else usable)
+        for kind, (usable, out) in sorting.kinds.items()
+    ]
+    rooms.sort(key=lambda pair: -pair[0].tasks)
+    most = need.nodes_max or sum(count for _, count in rooms)
     nodes = tasks = gpus = 0
-    for number in sorted(counts, key=lambda each: -rooms[each].tasks):
-        count = min(counts[number], most - nodes)
+    for room, available in rooms:
+        count = min(available, most - nodes)
         nodes += count
-        tasks += count * rooms[number].tasks
-        gpus += count * rooms[number].gpus
+        tasks += count * room.tasks
+        gpus += count * room.gpus
     return nodes >= need.nodes_min and tasks >= need.tasks and gpus >= gpus_of_job(need)

@@ -21,7 +21,7 @@ from spur.projections.partitions import PartitionRow
 from spur.projections.resources import can_hold
 from spur.projections.state import State
 from spur.scheduling.choose import choose, shares_of
-from spur.scheduling.filters import Sorting, lacking, refused_group, sort_nodes
+from spur.scheduling.filters import Sorter, Sorting, lacking, refused_group
 from spur.scheduling.need import Need, need_of
 from spur.scheduling.priority import QueueKey, factors_of
 from spur.scheduling.queue import Group, Queue, owners_of
@@ -137,6 +137,7 @@ class _Cycle:
         self._queue = queue
         self._settings = state.config[1].settings
         self._sites = Sites.of(state)
+        self._sorter = Sorter(self._sites)
         self._heap: list[tuple[int, QueueKey, int, int]] = []
         self._streams: list[_Stream] = []
         self._placements: list[Placement] = []
@@ -232,7 +233,7 @@ class _Cycle:
         stream.need = need
         reason = refused_group(need, stream.partition, stream.group.time_limit_s)
         if reason is Reason.NONE:
-            stream.sorting = sort_nodes(need, self._sites.members(stream.name))
+            stream.sorting = self._sorter.sort(need, stream.name)
             stream.sites = stream.sorting.usable
             if not stream.sites:
                 reason = lacking(need, stream.sorting)
@@ -302,6 +303,8 @@ class _Cycle:
         """Return the nodes that a job may use now, in the order in which they are tried."""
         sites = stream.sites[stream.first :] if stream.first else stream.sites
         kept, owners = self._kept, self._owners
+        if not need.is_shared:
+            sites = [site for site in sites if site.cores_free]
         if kept:
             sites = [site for site in sites if kept.get(site.name, end_ns) >= end_ns]
         if owners:

@@ -19,7 +19,7 @@ from spur.values.tres import NodeShare, cpu_mask
 __all__ = ["Kind", "Site", "Sites", "full_cpus", "kind_of"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     """What all nodes of one configured block have."""
 

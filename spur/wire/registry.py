@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from spur.values.errors import PeerFault
-from spur.wire import agents, cluster, history, jobs, nodes, partitions, runs, steps, texts
+from spur.wire import agents, cluster, history, jobs, nodes, partitions, runs, steps, texts, why
 from spur.wire.declare import ANSWERS, ENCODE, REQUESTS, UNREADABLE, Answer, Request
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
     "encode_answer",
 ]
 
-SUBJECTS = (agents, cluster, history, jobs, nodes, partitions, runs, steps, texts)
+SUBJECTS = (agents, cluster, history, jobs, nodes, partitions, runs, steps, texts, why)
 """The files of this room that declare requests and answers."""
 
 if TYPE_CHECKING:

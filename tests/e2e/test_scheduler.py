@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,6 +45,9 @@ name = "main"
 nodes = "n[1-2]"
 default = true
 """
+
+
+SPUR = "import sys; from spur_cli.main import main; sys.exit(main())"
 
 
 class Real:
@@ -128,6 +133,24 @@ def test_jobs_start_as_nodes_come_free(real: Real) -> None:
             "the second says why it waits",
             lambda: real.job(client, second).reason is Reason.RESOURCES,
         )
+        [member] = real.controllers.members
+        words = [sys.executable, "-c", SPUR, "why", str(second), "--parsable"]
+        why = subprocess.run(
+            [*words, "--socket", member.socket.removeprefix("unix:")],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert f"job {second} is PENDING: Resources" in why.stderr, why.stderr
+        line = next(line for line in why.stdout.splitlines() if "room now" in line)
+        assert line == "main|room now|2 tasks on 1 nodes|room for 1 on 1 nodes|Resources"
+        unknown = subprocess.run(
+            [*words[:3], "why", "99", "--socket", member.socket.removeprefix("unix:")],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (unknown.returncode, "there is no job 99" in unknown.stderr) == (1, True)
         real.end(view)
         until("the second runs", lambda: real.runs(client, second))
 
