@@ -237,7 +237,14 @@ class Site:
         return Ran(self._text(out), self._text(err), code)
 
     def _text(self, output: bytes) -> str:
-        return output.decode("utf-8", "backslashreplace").replace(str(self.directory), "@DIR@")
+        shown = output.decode("utf-8", "backslashreplace")
+        for ours, recorded in (
+            (f"{self._bin}:", ""),  # the recorded cluster's commands were those of the system
+            (str(self._conf), "@DIR@/etc/slurm.conf"),
+            (str(self.directory), "@DIR@"),
+        ):
+            shown = shown.replace(ours, recorded)
+        return shown
 
     def _account(self, user: str) -> pwd.struct_passwd | None:
         """Return whom commands run as; None for ourselves, which is all that others can do."""
