@@ -142,6 +142,11 @@ COMMANDS: tuple[Command, ...] = (
         alias="srun",
     ),
     Command(
+        words=("story",),
+        module="story",
+        summary="tell what happened to a job, when, and who asked for it",
+    ),
+    Command(
         words=("version",),
         module="version",
         summary="say which version this is",

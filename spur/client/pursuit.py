@@ -211,7 +211,7 @@ class Pursuit:
         match outcome.code:
             case "not-leader":
                 self._follow(address, outcome)
-            case "busy":
+            case "busy" | "history-behind":
                 self._wait(_BUSY_PAUSE_S_MAX)
             case "outcome-unknown" if self._open:
                 raise self._unknown(outcome.text)

@@ -10,18 +10,19 @@ from pathlib import Path
 from sqlite3 import Connection as SqliteConnection
 from typing import Any
 
-from alembic import command
-from alembic.config import Config
-from alembic.util.exc import CommandError
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event, inspect
 from sqlalchemy.exc import DatabaseError, OperationalError
 
+from spur.store.tables import REVISION
 from spur.values.errors import SpurError
 
 __all__ = ["MIGRATIONS", "UnusableDatabase", "open_engine", "remove_database"]
 
 MIGRATIONS = "spur_migrations:controller"
 """Where Alembic finds the migrations."""
+
+VERSIONS = "alembic_version"
+"""Alembic's own table."""
 
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
@@ -48,16 +49,37 @@ def open_engine(path: Path) -> Engine:
     path.touch(mode=0o600)
     try:
         with engine.begin() as connection:
-            config = Config()
-            config.set_main_option("script_location", MIGRATIONS)
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
-    except (DatabaseError, CommandError) as error:
+            if _revision(connection) != REVISION:
+                _upgrade(connection)
+    except (DatabaseError, UnusableDatabase) as error:
         engine.dispose()
         if isinstance(error, OperationalError):
             raise
         raise UnusableDatabase(f"{path} is no read model of this release: {error}") from error
     return engine
+
+
+def _revision(connection: Connection) -> str:
+    """Return the last migration that was run; empty for a database without tables."""
+    if not inspect(connection).has_table(VERSIONS):
+        return ""
+    return connection.exec_driver_sql(f"SELECT version_num FROM {VERSIONS}").scalar() or ""
+
+
+def _upgrade(connection: Connection) -> None:
+    """Run the migrations. Raises: UnusableDatabase when they do not know where it is."""
+    # Only a new database or a new release needs it, and a restart is not to wait for the import.
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util.exc import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", MIGRATIONS)
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise UnusableDatabase(str(error)) from error
 
 
 def remove_database(path: Path) -> None:

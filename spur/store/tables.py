@@ -29,6 +29,7 @@ __all__ = [
     "METADATA",
     "MODEL_VERSION",
     "NEVER_NS",
+    "REVISION",
     "cursor",
     "group_reasons",
     "job_events",
@@ -41,6 +42,9 @@ __all__ = [
 
 NEVER_NS = 2**63 - 1
 """The end of what has not ended."""
+
+REVISION = "0001"
+"""The migration that leads to these tables: a model that is there already needs no other."""
 
 MODEL_VERSION = 1
 """Raised whenever the same events make other rows: a model of another number is made anew."""

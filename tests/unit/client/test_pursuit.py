@@ -151,13 +151,14 @@ def test_position_never_goes_back() -> None:
     assert (of.incarnation, of.index) == (2, 3)
 
 
-def test_busy_leader_is_asked_again_after_a_growing_pause() -> None:
+@pytest.mark.parametrize("code", ["busy", "history-behind"])
+def test_busy_leader_is_asked_again_after_a_growing_pause(code: str) -> None:
     """The leader has too much to do: the same one is asked, less and less often."""
     asked = pursuit(cluster())
     pauses = []
     for number in range(8):
         asked.call(number)
-        asked.judge(A, refused("busy"))
+        asked.judge(A, refused(code))
         assert asked.address() == A
         pauses.append(asked.pause_s)
     assert pauses == [0.02, 0.04, 0.08, 0.16, 0.32, 0.5, 0.5, 0.5]

@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Column, Connection, Integer, MetaData, create_engine, inspect, text
 from sqlalchemy.exc import IntegrityError
 
-from spur.store.tables import METADATA, jobs, run_nodes
+from spur.store.tables import METADATA, REVISION, jobs, run_nodes
 from spur.values.jobspec import JobSpec, ResourceAsk
 from spur.values.tres import NodeShare
 
@@ -58,6 +58,11 @@ def test_difference_is_found(connection: Connection) -> None:
     assert [(step[0], step[2], step[3].name) for step in found] == [
         ("add_column", "runs", "energy_joules")
     ]
+
+
+def test_newest_migration_is_the_one_that_the_tables_name() -> None:
+    """Someone adds a migration: a model that is at the former one must be brought on."""
+    assert ScriptDirectory.from_config(configuration()).get_current_head() == REVISION
 
 
 def test_each_migration_has_a_way_back(connection: Connection) -> None:
