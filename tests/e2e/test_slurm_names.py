@@ -419,7 +419,10 @@ SCONTROL_REFUSED = [
         "Update of this parameter is not supported: nosuchkey=1",
     ),
     (["update", "jobid=1"], "No changes specified"),
-    (["update", "nodename=n1", "state=drain"], "Update of nodename is not honoured yet"),
+    (
+        ["update", "nodename=n1", "state=drain"],
+        "You must specify a reason when DOWNING or DRAINING a node. Request denied",
+    ),
     (["requeue", "99999"], "Invalid job id specified for job 99999"),
     (["requeue", "abc"], "Invalid job id specified for job abc"),
     (["requeue"], "too few arguments for keyword:requeue"),

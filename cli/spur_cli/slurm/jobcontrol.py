@@ -16,6 +16,7 @@ from spur.values.errors import Rejection
 from spur.values.states import Hold
 from spur.wire.declare import Done, Request
 from spur.wire.jobs import HoldJob, JobFilter, ReleaseJob, RequeueJob, UpdateJob
+from spur_cli.slurm.nodecontrol import update_nodes
 from spur_cli.slurm.people import LocalCalendar
 from spur_cli.slurm.queue import Queue, fetch_queue
 from spur_cli.slurm.session import Session
@@ -87,7 +88,9 @@ def update(session: Session, line: Layer, words: list[str]) -> int:
         raise SlurmError("too few arguments for update keyword")
     pairs = _pairs(words)
     keys = {key.lower() for key, _ in pairs}
-    others = keys & {"nodename", "partitionname", "reservationname", "reservation"}
+    if keys & {"nodename", "node"} and not keys & {"jobid", "job"}:
+        return update_nodes(session, pairs)
+    others = keys & {"partitionname", "reservationname", "reservation"}
     if others and not keys & {"jobid", "job"}:
         raise SlurmError(f"Update of {others.pop()} is not honoured yet", "Request aborted")
     named = [value for key, value in pairs if key.lower() in ("jobid", "job")]
