@@ -17,7 +17,7 @@ from spur.projections.state import State
 from spur.scheduling.choose import choose, gpus_of_job
 from spur.scheduling.filters import JOB_FILTERS, NODE_FILTERS, NodeFilter
 from spur.scheduling.fit import room_on
-from spur.scheduling.need import Need, need_of
+from spur.scheduling.need import Need, counts_memory, need_of
 from spur.scheduling.sites import Site, Sites
 from spur.values.ids import JobId, PartitionName
 from spur.values.states import HOLD_REASONS, Hold, Reason
@@ -136,7 +136,8 @@ def explain(state: State, job_id: JobId, now_ns: int) -> tuple[FilterVerdict, ..
             gone = Reason.PARTITION_INACTIVE
             found.append(FilterVerdict(name, "partition", "there", "gone", False, gone))
             continue
-        need = need_of(job.spec.ask, partition.block, settings)
+        memory = counts_memory(state)
+        need = need_of(job.spec.ask, partition.block, settings, counts_memory=memory)
         found += _of_partition(name, partition, job, need, sites.members(name))
     return tuple(found)
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spur.projections.partitions import may_share
+from spur.projections.state import State
 from spur.values.config import ClusterSettings, OverSubscribe, PartitionBlock
 from spur.values.features import Alternative, parse_features
 from spur.values.hostlist import parse_hostlist
 from spur.values.jobspec import ResourceAsk, Sharing
 from spur.values.tres import GresAsk, Per
 
-__all__ = ["Need", "need_of"]
+__all__ = ["Need", "counts_memory", "need_of"]
 
 ALL_MEMORY = -1
 """Asks for all that a node has. Source: sbatch(1) --mem=0."""
@@ -76,7 +77,20 @@ class Need:
         )
 
 
-def need_of(ask: ResourceAsk, block: PartitionBlock, settings: ClusterSettings) -> Need:
+def counts_memory(state: State) -> bool:
+    """Return whether a job that names no memory gets some of its own.
+
+    Source: slurm.conf(5) SelectTypeParameters.
+    """
+    for parameter in state.config[1].parameters:
+        if parameter.name == "SelectTypeParameters":
+            return "memory" in parameter.value.lower()
+    return True
+
+
+def need_of(
+    ask: ResourceAsk, block: PartitionBlock, settings: ClusterSettings, *, counts_memory: bool
+) -> Need:
     """Return what jobs of an ask need in a partition."""
     gpus = tuple(gres for gres in ask.gres if gres.name == "gpu")
     if ask.tasks_per_gpu and not gpus:
@@ -85,7 +99,9 @@ def need_of(ask: ResourceAsk, block: PartitionBlock, settings: ClusterSettings) 
     nodes_min = max(ask.nodes_min, len(required), 1)
     tasks = _tasks_of(ask, nodes_min)
     cpus_per_task, cpus_per_gpu = _cpus_of(ask, block, gpus)
-    memory_mib, memory_per = _memory_of(ask, block, settings, has_gpus=bool(gpus))
+    memory_mib, memory_per = 0, Per.NODE
+    if ask.memory_mib or counts_memory:
+        memory_mib, memory_per = _memory_of(ask, block, settings, has_gpus=bool(gpus))
     limit_mib = block.memory_per_cpu_mib_max or settings.memory_per_cpu_mib_max
     if limit_mib and memory_per is Per.CPU and memory_mib > limit_mib:
         # Slurm spreads memory over the limit on more CPUs, each of which then has less.

@@ -22,7 +22,7 @@ from spur.projections.resources import can_hold
 from spur.projections.state import State
 from spur.scheduling.choose import choose, shares_of
 from spur.scheduling.filters import Sorter, Sorting, lacking, refused_group
-from spur.scheduling.need import Need, need_of
+from spur.scheduling.need import Need, counts_memory, need_of
 from spur.scheduling.priority import QueueKey, factors_of
 from spur.scheduling.queue import Group, Queue, owners_of
 from spur.scheduling.reserve import UNLIMITED_NS, reserve
@@ -36,6 +36,10 @@ __all__ = ["STARTS_MAX", "Plan", "limit_of", "plan", "policy_digest"]
 
 STARTS_MAX = 2_000
 """Starts of one plan, so that a cycle is short and its request well below a request's limit."""
+
+SHARES_MAX = 30_000
+"""Nodes of all starts of one plan, of which the last may have more: with 1 000 CPUs a node that is
+a request of 6 MiB."""
 
 GROUPS_MAX = 900
 """Reasons of groups that one request may state."""
@@ -136,11 +140,14 @@ class _Cycle:
         self._now_ns = now_ns
         self._queue = queue
         self._settings = state.config[1].settings
+        self._counts_memory = counts_memory(state)
         self._sites = Sites.of(state)
         self._sorter = Sorter(self._sites)
         self._heap: list[tuple[int, QueueKey, int, int]] = []
         self._streams: list[_Stream] = []
         self._placements: list[Placement] = []
+        self._shares = 0
+        """How many nodes the starts have in all."""
         self._started: set[JobId] = set()
         self._tasks_started: dict[JobId, int] = {}
         """How many tasks of an array's row start, the first ones."""
@@ -159,7 +166,7 @@ class _Cycle:
     def run(self) -> Plan:
         """Go through the queue."""
         self._open_streams()
-        while self._heap and len(self._placements) < STARTS_MAX:
+        while self._heap and not self._is_full():
             _, _, _, place = heappop(self._heap)
             stream = self._streams[place]
             if self._serve(stream):
@@ -178,7 +185,8 @@ class _Cycle:
         for job_id in queue.later:
             job, run = self._state.jobs[job_id], self._state.runs[job_id]
             reason = queue.later_reason(job_id, job, run, now_ns)
-            if reason is not Reason.NONE:
+            # What a job waits for of others is in the state already, and shown from there.
+            if reason is not Reason.NONE and job_id not in self._state.dependencies:
                 self._job_reasons[job_id] = reason
         for group, jobs in groups.items():
             for choice, name in enumerate(group.partitions):
@@ -219,7 +227,7 @@ class _Cycle:
                 self._job_reasons[job_id] = Reason.ARRAY_TASK_LIMIT
                 stream.next += 1
                 return True
-            if len(self._placements) == STARTS_MAX:
+            if self._is_full():
                 return True
             if not self._start(stream, job_id, job, task):
                 return self._blocked(stream, job_id, job)
@@ -229,7 +237,12 @@ class _Cycle:
 
     def _prepare(self, stream: _Stream) -> Reason:
         """Work out what the stream's jobs need and where; return why none of them may start."""
-        need = need_of(stream.group.ask, stream.partition.block, self._settings)
+        need = need_of(
+            stream.group.ask,
+            stream.partition.block,
+            self._settings,
+            counts_memory=self._counts_memory,
+        )
         stream.need = need
         reason = refused_group(need, stream.partition, stream.group.time_limit_s)
         if reason is Reason.NONE:
@@ -238,6 +251,9 @@ class _Cycle:
             if not stream.sites:
                 reason = lacking(need, stream.sorting)
         return reason
+
+    def _is_full(self) -> bool:
+        return len(self._placements) >= STARTS_MAX or self._shares >= SHARES_MAX
 
     def _is_throttled(self, job: JobRow) -> bool:
         array = self._state.arrays.get(job.array_id) if job.array_id else None
@@ -274,6 +290,7 @@ class _Cycle:
         run = self._state.runs[job_id]
         placed = job_id if task is None else JobId(-1 - len(self._placements))
         self._sites.hold(placed, shares)
+        self._shares += len(shares)
         self._ends[placed] = end_ns
         if task is not None:
             self._tasks_started[job_id] = self._tasks_started.get(job_id, 0) + 1

@@ -20,11 +20,15 @@ from spur.scheduling.queue import Queue
 from spur.testing.builders import CLUSTER, Cluster, actor
 from spur.testing.hall import ASK, SPEC, submission
 from spur.values.arrays import TaskSet
+from spur.values.config import ConfigFile
+from spur.values.configfile import CONFIG_FILE
+from spur.values.dependencies import Dependency
+from spur.values.errors import Rejection
 from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec
 from spur.values.states import HOLD_REASONS, Hold, NodeShareState, Phase, Reason
 from spur.values.tres import NodeShare, cpu_mask, gpu_indexes
-from spur.wire.cluster import Tick
+from spur.wire.cluster import Reconfigure, Tick
 from spur.wire.jobs import JobAccepted
 from spur.wire.nodes import RegisterNode
 from spur.wire.runs import PlaceJobs, PlacementsJudged, ReportRun, StateReasons
@@ -145,10 +149,14 @@ def _ranges(numbers: tuple[int, ...]) -> str:
 class Floor:
     """A cluster whose nodes are all there, and the scheduler's cycle by hand."""
 
-    def __init__(self, config: str = FLOOR, *, checked: bool = True) -> None:
+    def __init__(self, config: str | ConfigFile = FLOOR, *, checked: bool = True) -> None:
         """Configure, and register every node as it is configured."""
         self.cluster = Cluster(checked=checked)
-        self.cluster.configure(config)
+        if isinstance(config, str):
+            config = ConfigFile(CONFIG_FILE, config)
+        taken = self.cluster.ask(Reconfigure((config,)))
+        if isinstance(taken, Rejection):
+            raise ValueError(taken.text)
         self._reports: dict[NodeName, int] = {}
         for node in node_names(self.state):
             self.register(node)
@@ -181,6 +189,7 @@ class Floor:
         limit_s: int | None = 600,
         begin_s: float = 0,
         hold: bool = False,
+        dependency: Dependency | None = None,
         **ask: Any,
     ) -> JobId:
         """Submit a job of one task, but for these fields of its ask; return its id."""
@@ -190,6 +199,7 @@ class Floor:
             partitions=tuple(PartitionName(name) for name in partitions.split(",")),
             ask=replace(base, **ask),
             time_limit_s=limit_s,
+            dependency=dependency,
             begin_ns=int(self.cluster.now_ns + begin_s * 1e9) if begin_s else 0,
         )
         request = submission(spec, tasks=array, throttle=throttle, hold=hold, priority=priority)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from spur.scheduling import plan as plan_module
 from spur.testing.floor import Floor
 from spur.values.arrays import TaskSet
+from spur.values.config import ConfigFile
+from spur.values.dependencies import Condition, Dependency, DependencyKind
 from spur.values.jobspec import Sharing
 from spur.values.tres import GresAsk, Per
 
@@ -187,3 +192,45 @@ def test_each_job_of_a_choice_finds_its_own_nodes() -> None:
     )
     floor.cycle()
     assert floor.state.allocations.running_tasks(array) == 2
+
+
+def test_a_job_that_waits_for_another_is_left_alone() -> None:
+    """Its dependency is in the state and shown from there; once that is met it starts."""
+    floor = Floor()
+    first = floor.submit()
+    condition = Condition(DependencyKind.AFTER_ANY, first, None, 0)
+    second = floor.submit(dependency=Dependency(False, (condition,)))
+    made = floor.cycle()
+    assert ([each.job_id for each in made.placements], made.jobs) == ([first], ())
+    floor.end(first)
+    floor.tick(1)
+    floor.cycle()
+    assert floor.given(second)
+
+
+def test_a_plan_of_many_starts_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three starts of one node or two nodes are as many as a plan may have; the rest comes next."""
+    monkeypatch.setattr(plan_module, "STARTS_MAX", 3)
+    monkeypatch.setattr(plan_module, "SHARES_MAX", 4)
+    floor = Floor()
+    floor.submit(array=TaskSet(((0, 3, 1),)))
+    floor.submit(nodes_min=2, tasks=2)
+    floor.submit(nodes_min=2, tasks=2)
+    plans = [floor.cycle() for _ in range(4)]
+    assert [(len(made.placements), made.is_cut) for made in plans] == [
+        (3, True),
+        (3, False),
+        (0, False),
+        (0, False),
+    ]
+
+
+def test_memory_is_not_counted_where_it_is_not_configured() -> None:
+    """SelectTypeParameters=CR_Core: a job that names no memory gets none, and four fit a node."""
+    text = "ClusterName=c\nSlurmctldHost=h\nSelectType=select/cons_tres\n"
+    text += "SelectTypeParameters=CR_Core\nNodeName=n1 CPUs=4 RealMemory=1000\n"
+    text += "PartitionName=debug Nodes=n1 Default=YES MaxTime=60\n"
+    floor = Floor(ConfigFile("slurm.conf", text))
+    jobs = [floor.submit() for _ in range(5)]
+    floor.cycle()
+    assert [floor.given(job) for job in jobs] == [f"n1[{cpu}] 0M" for cpu in range(4)] + [""]
