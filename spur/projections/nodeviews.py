@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from spur.projections.cluster import config_of
 from spur.projections.nodes import NodeRow, node_row
 from spur.projections.state import State
+from spur.values.config import NodeBlock, NodeStart
 from spur.values.hostlist import parse_hostlist
 from spur.values.ids import NodeName
 from spur.wire.cluster import ClusterInfo, ConfigInfo, HostInfo
@@ -84,7 +85,7 @@ def _node_info(state: State, name: NodeName) -> NodeInfo:
     use = state.allocations.use(name)
     return NodeInfo(
         name=name,
-        state=_state_words(row, use.cpus, block.cpus),
+        state=_state_words(row, use.cpus, block),
         cpus=block.cpus,
         memory_mib=block.memory_mib,
         gpu_kind=block.gpu_kind,
@@ -103,12 +104,14 @@ def _node_info(state: State, name: NodeName) -> NodeInfo:
     )
 
 
-def _state_words(row: NodeRow, cpus_held: int, cpus: int) -> str:
+def _state_words(row: NodeRow, cpus_held: int, block: NodeBlock) -> str:
     """Return Slurm's words for a node. Source: scontrol(1) show node, State."""
-    if not row.boot_id:
-        words = ["UNKNOWN"]
-    elif row.down or row.lost_ns:
+    cpus = block.cpus
+    if row.down or row.lost_ns:
         words = ["DOWN"]
+    elif not row.boot_id:
+        is_cloud = block.start is NodeStart.CLOUD
+        words = ["IDLE", "CLOUD", "POWERED_DOWN"] if is_cloud else ["UNKNOWN"]
     elif not cpus_held:
         words = ["IDLE"]
     else:

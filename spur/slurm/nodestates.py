@@ -1,7 +1,8 @@
 """States of nodes in sinfo's two spellings, and what may be typed for them.
 
 A node's state is one word and marks (DRAIN, NOT_RESPONDING); sinfo shows one word for both:
-a node that drains and still has jobs is draining, and a star stands for one that does not answer.
+a node that drains and still has jobs is draining, a star stands for one that does not answer, and
+a tilde for one that is to be made when it is needed.
 
 Source: sinfo(1) NODE STATE CODES; transcripts of Slurm 22.05.
 """
@@ -28,6 +29,7 @@ _BUSY = ("ALLOCATED", "MIXED")
 STATE_WORDS = (
     "alloc",
     "allocated",
+    "cloud",
     "down",
     "drain",
     "drained",
@@ -38,12 +40,12 @@ STATE_WORDS = (
     "mix",
     "mixed",
     "no_respond",
+    "powered_down",
     "unknown",
 )
 """What may be typed behind --states, besides all."""
 
 _NEVER = (
-    "cloud",
     "comp",
     "completing",
     "fail",
@@ -51,7 +53,6 @@ _NEVER = (
     "perfctrs",
     "planned",
     "power_down",
-    "powered_down",
     "powering_down",
     "powering_up",
     "reboot",
@@ -62,36 +63,37 @@ _NEVER = (
 """Words of Slurm's that no node of ours is in."""
 
 
-def _parts(state: str) -> tuple[str, bool, bool]:
-    """Return the word, whether it drains, and whether it is silent."""
+def _parts(state: str) -> tuple[str, bool, str]:
+    """Return the word, whether it drains, and the sign of what else is the matter with it."""
     word, *marks = state.split("+")
-    return word, "DRAIN" in marks, "NOT_RESPONDING" in marks
+    sign = "*" if "NOT_RESPONDING" in marks else "~" if "POWERED_DOWN" in marks else ""
+    return word, "DRAIN" in marks, sign
 
 
 def compact_state(state: str) -> str:
     """Return the short spelling."""
-    word, drains, is_silent = _parts(state)
+    word, drains, sign = _parts(state)
     if drains:
         shown = "drng" if word in _BUSY else "drain"
     else:
         shown = _COMPACT[word]
-    return shown + "*" * is_silent
+    return shown + sign
 
 
 def long_state(state: str) -> str:
     """Return the long spelling."""
-    word, drains, is_silent = _parts(state)
+    word, drains, sign = _parts(state)
     if drains:
         shown = "draining" if word in _BUSY else "drained"
     else:
         shown = word.lower()
-    return shown + "*" * is_silent
+    return shown + sign
 
 
 def state_rank(state: str) -> int:
     """Return the place of a state in sinfo's order."""
-    word, drains, is_silent = _parts(state)
-    return _RANKS[word] + _DRAIN_RANK * drains + _SILENT_RANK * is_silent
+    word, drains, sign = _parts(state)
+    return _RANKS[word] + _DRAIN_RANK * drains + _SILENT_RANK * (sign == "*")
 
 
 def is_in_state(state: str, asked: str) -> bool:
@@ -102,11 +104,12 @@ def is_in_state(state: str, asked: str) -> bool:
     if "&" in asked:
         verdicts = [is_in_state(state, part) for part in asked.split("&")]
         return all(verdicts)
-    word, drains, is_silent = _parts(state)
+    word, drains, sign = _parts(state)
     asked = asked.lower()
     tests = {
         "alloc": word in _BUSY,
         "allocated": word in _BUSY,
+        "cloud": "CLOUD" in state.split("+"),
         "down": word == "DOWN",
         "drain": drains,
         "drained": drains and word not in _BUSY,
@@ -116,7 +119,8 @@ def is_in_state(state: str, asked: str) -> bool:
         "idle": word == "IDLE",
         "mix": word == "MIXED" and not drains,
         "mixed": word == "MIXED" and not drains,
-        "no_respond": is_silent,
+        "no_respond": sign == "*",
+        "powered_down": sign == "~",
         "unk": word == "UNKNOWN",
         "unknown": word == "UNKNOWN",
     }

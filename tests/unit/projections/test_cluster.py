@@ -22,6 +22,7 @@ from spur.projections.digest import digest_version, state_digest
 from spur.projections.jobs import next_job_id
 from spur.projections.nodes import is_usable
 from spur.projections.nodeviews import node_infos
+from spur.slurm.nodestates import compact_state, is_in_state, long_state
 from spur.testing.builders import CLUSTER, SMALL_CONFIG, Cluster, newborn, replay
 from spur.values.config import ConfigFile, PartitionState
 from spur.values.configfile import parse_config
@@ -234,7 +235,7 @@ def test_a_node_begins_as_it_is_configured() -> None:
     text = SMALL_CONFIG.replace("cpus = 64", 'cpus = 64\nstart = "DOWN"\nreason = "fan"')
     reconfigure(cluster, text)
     (before,) = node_infos(cluster.state, [NodeName("n1")])
-    assert (before.state, before.reason) == ("UNKNOWN", "fan")
+    assert (before.state, before.reason) == ("DOWN", "fan")
     register = RegisterNode(NodeName("n1"), b"boot", 64, 512_000, "gfx942", 8)
     cluster.ask(register, CLUSTER)
     assert not is_usable(cluster.state, NodeName("n1"))
@@ -242,3 +243,20 @@ def test_a_node_begins_as_it_is_configured() -> None:
     assert (down.state, down.reason) == ("DOWN", "fan")
     cluster.ask(UpdateNodes("n1", NodeAction.RESUME, ""))
     assert is_usable(cluster.state, NodeName("n1"))
+
+
+def test_a_node_of_a_cloud_is_idle_until_it_is_made() -> None:
+    """slurm.conf has State=CLOUD: sinfo shows such nodes as idle, with a tilde."""
+    cluster = Cluster()
+    reconfigure(cluster, SMALL_CONFIG.replace("cpus = 64", 'cpus = 64\nstart = "CLOUD"'))
+    (node,) = node_infos(cluster.state, [NodeName("n1")])
+    assert node.state == "IDLE+CLOUD+POWERED_DOWN"
+    assert (compact_state(node.state), long_state(node.state)) == ("idle~", "idle~")
+    assert [
+        is_in_state(node.state, word) for word in ("idle", "cloud", "powered_down", "down")
+    ] == [
+        True,
+        True,
+        True,
+        False,
+    ]
