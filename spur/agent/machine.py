@@ -367,7 +367,8 @@ class Machine:
             case SignalOrder():
                 return self._signal(name, order.signal, order.batch_only, order.index)
             case SignalStepOrder():
-                return self._signal(name, order.signal, False, order.index)
+                # To the tasks alone: what they started hears of it from them.
+                return self._signal(name, order.signal, True, order.index)
 
     def _launch(self, name: AttemptName, order: Launch, index: int) -> list[Action]:
         attempt = self._attempts.get(name)

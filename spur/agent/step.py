@@ -26,7 +26,6 @@ from spur.agent.identity import Unlaunchable, User, find_user
 from spur.agent.launch import text_of
 from spur.agent.manifest import MANIFEST, AttemptName, decode_manifest, directory_name
 from spur.agent.outputs import OpenFiles, close_files, open_input, open_output, opening
-from spur.agent.processes import signal_all
 from spur.agent.program import Setup, execute, prepare
 from spur.agent.stream import Stream
 from spur.agent.taskpipes import InputPipe, OutputPipe
@@ -180,7 +179,7 @@ class _Step:
 
     def _signal(self, number: int) -> None:
         if not self.settled:
-            signal_all(os.getpid(), number)
+            self.tending.signal_mains(number)
 
     def _open(self, program: Program, user: User) -> list[_Ends]:
         """Open files and pipes of all tasks. Raises: OSError; nothing is left open then."""

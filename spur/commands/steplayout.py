@@ -101,10 +101,16 @@ def _choose(nodes: list[_Node], ask: StepAsk) -> StepLayout | Rejection:
     counts = _counts(chosen, ask, per_task)
     if isinstance(counts, Rejection):
         return counts
-    given = [_share(node, count, ask, per_task) for node, count in zip(chosen, counts, strict=True)]
+    gpus = _gpus(chosen, counts, ask)
+    if gpus is None:
+        return _unavailable("the GPUs that it asks are not there")
+    given = [
+        _share(node, count, mask, ask, per_task)
+        for node, count, mask in zip(chosen, counts, gpus, strict=True)
+    ]
     whole = [share for share in given if share is not None]
     if len(whole) != len(given):
-        return _unavailable("the GPUs or the memory that it asks are not there")
+        return _unavailable("the memory that it asks is not there")
     return StepLayout(tuple(whole), tuple(counts))
 
 
@@ -196,7 +202,7 @@ def _counts(chosen: list[_Node], ask: StepAsk, per_task: int) -> list[int] | Rej
     return counts
 
 
-def _share(node: _Node, tasks: int, ask: StepAsk, per_task: int) -> NodeShare | None:
+def _share(node: _Node, tasks: int, gpus: int, ask: StepAsk, per_task: int) -> NodeShare | None:
     """Return what the step uses on a node; None when the node does not have it."""
     mask = node.free_mask
     if ask.exact:
@@ -208,14 +214,6 @@ def _share(node: _Node, tasks: int, ask: StepAsk, per_task: int) -> NodeShare | 
         if asked > memory_mib:
             return None
         memory_mib = asked
-    gpus = node.free_gpus
-    if ask.gres is not None:
-        wanted = sum(_gpus_asked(gres, tasks) for gres in ask.gres)
-        if wanted > gpus.bit_count():
-            return None
-        gpus = _lowest(gpus, wanted)
-    elif node.held.gpus and not gpus:
-        return None
     return replace(
         node.held,
         cpus=min(cpus, max(node.held.cpus, 1)),
@@ -225,8 +223,28 @@ def _share(node: _Node, tasks: int, ask: StepAsk, per_task: int) -> NodeShare | 
     )
 
 
-def _gpus_asked(gres: GresAsk, tasks: int) -> int:
+def _gpus(chosen: list[_Node], counts: list[int], ask: StepAsk) -> list[int] | None:
+    """Return the mask of GPUs that the step uses on each node; None when they are not there."""
+    if ask.gres is None:
+        if any(node.held.gpus and not node.free_gpus for node in chosen):
+            return None
+        return [node.free_gpus for node in chosen]
+    wanted = [sum(_asked_of_node(gres, tasks) for gres in ask.gres) for tasks in counts]
+    of_step = sum(gres.count for gres in ask.gres if gres.per is Per.JOB)
+    for place, node in enumerate(chosen):
+        more = min(of_step, max(0, node.free_gpus.bit_count() - wanted[place]))
+        wanted[place] += more
+        of_step -= more
+    free = [node.free_gpus for node in chosen]
+    if of_step or any(n > mask.bit_count() for n, mask in zip(wanted, free, strict=True)):
+        return None
+    return [_lowest(mask, count) for mask, count in zip(free, wanted, strict=True)]
+
+
+def _asked_of_node(gres: GresAsk, tasks: int) -> int:
     """Return how many GPUs one ask means on a node with so many tasks."""
+    if gres.per is Per.JOB:
+        return 0
     return gres.count * tasks if gres.per is Per.TASK else gres.count
 
 

@@ -120,6 +120,10 @@ _SHARED: dict[str, tuple[str, ...]] = {
 """Options that mean to srun what they mean to sbatch, with its own variables for them."""
 
 
+_HONOURED_HERE = frozenset(("open-mode",))
+"""Those of them that srun itself deals with, whatever becomes of them with sbatch."""
+
+
 def _switch(value: str, option: str) -> bool:
     """Return whether it is on: alone or 1 is yes."""
     if value not in ("", "0", "1"):
@@ -193,7 +197,11 @@ _OWN = (
 def srun_rows(sbatch: Iterable[Option]) -> tuple[Option, ...]:
     """Return srun's rows, in the order of their names, given those of sbatch."""
     shared = [
-        row._replace(command="srun", environment=_SHARED[row.long])
+        row._replace(
+            command="srun",
+            environment=_SHARED[row.long],
+            effect=HONOURED if row.long in _HONOURED_HERE else row.effect,
+        )
         for row in sbatch
         if row.long in _SHARED
     ]

@@ -56,6 +56,10 @@ def _srun(session: Session, arguments: list[str]) -> int:
         return 0
     if not words:
         raise SlurmError("srun: fatal: No command given to execute.")
+    if ":" in words:
+        raise SlurmError(
+            error_line("srun", "heterogeneous jobs are not honoured yet; nothing was done")
+        )
     signals = Signals()
     job_id = line.values.get("job_id", environment.values.get("job_id"))
     if job_id is None:

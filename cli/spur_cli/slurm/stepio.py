@@ -216,7 +216,8 @@ class StepLoop:
                 if events & ~select.POLLOUT:
                     self._hear(by_fd[fd])
             elif fd == self._signals.fd:
-                for number in self._signals.taken():
+                # By number: of two that came together, Slurm says SIGCONT last.
+                for number in sorted(self._signals.taken()):
                     self._take(number)
             else:
                 self._read_stdin(fd)

@@ -202,6 +202,20 @@ def test_gpus_are_divided_among_steps(hall: Hall) -> None:
     refused(hall, start(job_id, three), "step-unavailable")
 
 
+def test_gpus_of_the_whole_step_are_spread_over_its_nodes(hall: Hall) -> None:
+    """Srun -G 3 in a job with two GPUs on each of two nodes, and one a task."""
+    job_id = running(hall, nodes=2, gpus=0b11)
+    asked = replace(EXACT, nodes_min=2, tasks=2)
+    hall.start_step(job_id, replace(asked, gres=(GresAsk("gpu", "", 3, Per.JOB),)))
+    assert [share.gpus for share in hall.steps(job_id)[0].shares] == [0b11, 0b1]
+    hall.report_step("n1", job_id, 0, ENDED)
+    hall.report_step("n2", job_id, 0, ENDED)
+    hall.start_step(job_id, replace(asked, gres=(GresAsk("gpu", "", 1, Per.TASK),)))
+    assert [share.gpus for share in hall.steps(job_id)[0].shares] == [0b1, 0b1]
+    five = replace(asked, gres=(GresAsk("gpu", "", 5, Per.JOB),))
+    refused(hall, start(job_id, five), "step-unavailable")
+
+
 # -- where
 
 
