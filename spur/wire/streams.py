@@ -24,7 +24,6 @@ its srun there is nothing to run.
 
 from __future__ import annotations
 
-import hashlib
 from typing import Annotated, TypeAlias
 
 import msgspec
@@ -215,6 +214,8 @@ _from_step: msgspec.msgpack.Decoder[FromStep] = msgspec.msgpack.Decoder(FromStep
 
 def key_digest(key: bytes) -> bytes:
     """Return what the log holds of a step's key."""
+    import hashlib  # supervisors hold this module in memory, and never need that one
+
     return hashlib.sha256(key).digest()
 
 
