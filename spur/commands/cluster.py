@@ -63,21 +63,28 @@ ERRORS_SHOWN_MAX = 20
 """Errors of a configuration that a refusal lists; more are counted."""
 
 
-@command(Reconfigure, permission=Permission.ADMINISTRATOR, needs_room=True)
-def decide_reconfigure(
-    state: State, request: Reconfigure, context: Context
-) -> Decision | Rejection:
-    """Take the files when all of them are right; the event holds what they mean."""
+def _read_files(request: Reconfigure) -> Config | Rejection:
+    """Return what the files mean, or why they are refused: seconds for a large cluster's."""
     refused = _refuse_files([file.name for file in request.files])
     if refused:
         return Rejection("bad-configuration", f"{refused}; nothing was changed")
     try:
-        config = _parse(request.files)
+        return _parse(request.files)
     except ConfigErrors as errors:
         shown = errors.sentences[:ERRORS_SHOWN_MAX]
         more = len(errors.sentences) - len(shown)
         lines = [*shown, *([f"and {more} more"] if more else []), "nothing was changed"]
         return Rejection("bad-configuration", "\n".join(lines))
+
+
+@command(Reconfigure, permission=Permission.ADMINISTRATOR, needs_room=True, prepare=_read_files)
+def decide_reconfigure(
+    state: State, request: Reconfigure, context: Context
+) -> Decision | Rejection:
+    """Take the files when all of them are right; the event holds what they mean."""
+    config = _read_files(request) if context.prepared is None else context.prepared
+    if isinstance(config, Rejection):
+        return config
     before = config_of(state)
     changes = compare_configs(before, config)
     if not changes and before is not None and before.parser_version == config.parser_version:

@@ -56,6 +56,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What the controller that is called knows of itself; given to local requests alone."""
     agents: Mapping[NodeName, Attendance] = MappingProxyType({})
     """What agents said of their nodes; empty on a controller that does not lead."""
+    prepared: Any = None
+    """What the command's `prepare` made of the request; None when nobody did."""
     disk_is_low: bool = False
     """The disk is at its first mark: what needs room is refused (LOG-CONTRACT 5.9)."""
 
@@ -97,6 +99,8 @@ class CommandType:
     remembered: bool
     """A repetition is recognised by the request's id; off for what carries a number of its own,
     as agents' reports do (LOG-CONTRACT 7.6): the shell logs those without their id."""
+    prepare: Callable[[Any], Any] | None
+    """What of the judging needs no state and may take long: a shell runs it beside its loop."""
     judge: Callable[[State, Any, Context], Decision | Rejection]
 
 
@@ -115,6 +119,7 @@ def command(
     soft: bool = False,
     needs_room: bool = False,
     remembered: bool = True,
+    prepare: Callable[[Any], Any] | None = None,
 ) -> Callable[[J], J]:
     """Register what judges a class of requests."""
 
@@ -131,6 +136,7 @@ def command(
             soft=soft,
             needs_room=needs_room,
             remembered=remembered,
+            prepare=prepare,
             judge=judge,
         )
         return judge

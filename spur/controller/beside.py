@@ -5,10 +5,12 @@ Implements `Services`. It knows the loop; what it gathers decides nothing.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from spur.commands.decide import Attendance
 from spur.consensus.replica import Replica
@@ -33,8 +35,16 @@ __all__ = ["Beside"]
 class Beside:
     """The services of a front that runs as spurctld."""
 
-    def __init__(self, replica: Replica, wake: Callable[[], None]) -> None:
-        """Prepare; `wake` asks for a turn of the driver after something was handed in."""
+    def __init__(
+        self,
+        replica: Replica,
+        wake: Callable[[], None],
+        fail: Callable[[BaseException], None],
+    ) -> None:
+        """Prepare; `wake` asks for a turn of the driver after something was handed in.
+
+        `fail` ends the controller because of a fault of ours.
+        """
         self.dispatcher = Dispatcher(
             state=lambda: self._front.state,
             read_blobs=self.read_blobs,
@@ -42,6 +52,7 @@ class Beside:
         )
         self._replica = replica
         self._wake = wake
+        self._fail = fail
         self._front: Front
         self._children: Children | None = None
         self._snapshots: SnapshotProcess | None = None
@@ -109,6 +120,22 @@ class Beside:
         if self._children is not None:
             found.extend(self._children.processes())
         return tuple(found)
+
+    def compute(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        """Run it in a thread of its own; a fault in it ends the controller, as one here would."""
+
+        def finish(future: asyncio.Future[Any]) -> None:
+            if future.cancelled():
+                return
+            error = future.exception()
+            if error is not None:
+                self._fail(error)
+                return
+            done(future.result())
+            self._wake()
+
+        loop = asyncio.get_running_loop()
+        loop.run_in_executor(None, work).add_done_callback(finish)
 
     def read_blobs(
         self, digests: Sequence[bytes], done: Callable[[Sequence[bytes | None]], None]

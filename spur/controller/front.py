@@ -18,18 +18,20 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from spur.commands.decide import COMMANDS, Context, Decision, decide
 from spur.commands.history import HISTORY, narrow
+from spur.commands.permissions import refuse
 from spur.consensus.clock import ClockStep
 from spur.consensus.faults import SnapshotDamaged
 from spur.consensus.port import Refusal, SnapshotSource, TimedLog
 from spur.controller.attachments import Noise, blobs_of
 from spur.controller.services import Services
-from spur.events.codec import encode_envelope
+from spur.events.codec import NotYetWritable, encode_envelope
 from spur.events.envelope import Actor, Entry, EntryKind, RequestMark
 from spur.projections.apply import ApplyFailed, apply, follow
 from spur.projections.digest import settle
@@ -75,6 +77,8 @@ class _Asked(msgspec.Struct, frozen=True, gc=False):
     request: Request
     resume_after: int = 0
     """Where the next part of a divisible command goes on."""
+    prepared: Any = None
+    """What needed no state and was done beside the loop."""
 
 
 class Front:
@@ -133,15 +137,23 @@ class Front:
             respond(replace(reply, index=self.commit))
         elif row.reads:
             self._queries.append(asked)
-        elif not self._leads:
-            respond(self._not_here(call))
-        elif not self._is_ready:
-            if len(self._waiting) >= WAITING_MAX:
-                respond(self._ask_again(call, "too many requests wait for the new leader"))
-            else:
-                self._waiting.append(asked)
+        elif row.prepare is None or not self._leads or refuse(self.state, row.permission, actor):
+            self._admit(asked)
         else:
+            work = partial(row.prepare, request)
+            self._services.compute(work, lambda made: self._admit(replace(asked, prepared=made)))
+
+    def _admit(self, asked: _Asked) -> None:
+        """Take a request where and when it can be judged."""
+        if not self._leads:
+            asked.respond(self._not_here(asked.call))
+        elif self._is_ready:
             self._take(asked)
+        elif len(self._waiting) >= WAITING_MAX:
+            why = "too many requests wait for the new leader"
+            asked.respond(self._ask_again(asked.call, why))
+        else:
+            self._waiting.append(asked)
 
     def _take(self, asked: _Asked) -> None:
         if COMMANDS[type(asked.request)].soft:
@@ -184,6 +196,7 @@ class Front:
             part=part,
             disk_is_low=self.disk_is_low,
             resume_after=asked.resume_after,
+            prepared=asked.prepared,
         )
         decision = decide(state, asked.request, context)
         if isinstance(decision, Rejection):
@@ -243,6 +256,9 @@ class Front:
             applied = apply(state, entry)
         except LimitExceeded as error:
             return Rejection("limit-exceeded", f"{error}; nothing was changed")
+        except NotYetWritable as error:
+            why = f"a controller may not be able to read it yet: {error}; nothing was changed"
+            return Rejection("wrong-state", why, "bring every controller to this release")
         except ApplyFailed as error:
             if error.limit is not None:
                 return Rejection("limit-exceeded", f"{error.limit}; nothing was changed")

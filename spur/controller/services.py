@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 from spur.commands.decide import Attendance
 from spur.projections.react import Effect
@@ -51,6 +51,9 @@ class Services(Protocol):
     def processes(self) -> tuple[ProcessInfo, ...]:
         """Return what runs beside the front, and itself."""
 
+    def compute(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        """Run what may take long and touches no state, and take its result."""
+
     def read_blobs(
         self, digests: Sequence[bytes], done: Callable[[Sequence[bytes | None]], None]
     ) -> None:
@@ -90,6 +93,10 @@ class ReleaseOnly:
     def processes(self) -> tuple[ProcessInfo, ...]:
         """Know of no process."""
         return ()
+
+    def compute(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        """Run it now."""
+        done(work())
 
     def read_blobs(
         self, digests: Sequence[bytes], done: Callable[[Sequence[bytes | None]], None]

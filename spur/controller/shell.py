@@ -96,7 +96,7 @@ class Controller:
         state = new_state(
             genesis.encoded, cluster_id=genesis.cluster_id, incarnation=genesis.incarnation
         )
-        self._beside = Beside(replica, self._wake)
+        self._beside = Beside(replica, self._wake, self._fail)
         self._front = Front(
             state,
             replica,
