@@ -7,15 +7,26 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from spur.values.arrays import TaskSet, parse_array
+from spur.values.arrays import TaskSet, format_tasks, parse_array
 from spur.values.ids import JobId
 
-__all__ = ["TASK_MAX", "JobName", "parse_job_name", "split_names"]
+__all__ = [
+    "TASKS_LETTERS",
+    "TASK_MAX",
+    "JobName",
+    "format_task_list",
+    "parse_job_name",
+    "split_names",
+]
 
 JOB_ID_MAX = (1 << 63) - 1
 
 TASK_MAX = 4_000_000
 """The highest task index that may be typed. Source: slurm.conf(5) MaxArraySize."""
+
+
+TASKS_LETTERS = 64
+"""Letters of a list of tasks before it ends in dots. Source: squeue(1) SLURM_BITSTR_LEN."""
 
 
 class JobName(NamedTuple):
@@ -62,3 +73,11 @@ def split_names(text: str) -> list[str]:
             names.append(part)
         depth = max(depth + part.count("[") - part.count("]"), 0)
     return names
+
+
+def format_task_list(tasks: TaskSet, throttle: int, letters: int) -> str:
+    """Spell the waiting tasks of an array: 3-6%2, or 1-9,11,... when it is long."""
+    text = format_tasks(tasks)
+    if letters and len(text) > letters - 3:
+        text = text[: max(letters - 4, 0)] + "..."
+    return f"{text}%{throttle}" if throttle else text

@@ -21,6 +21,7 @@ __all__ = [
     "Answer",
     "Attachment",
     "Done",
+    "Part",
     "Request",
     "answer",
     "decode_as",
@@ -36,6 +37,10 @@ class Request(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unk
 
 class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
     """Base of everything that can be answered; subclasses carry a tag."""
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """Base of every struct inside a request or an answer."""
 
 
 class Attachment(

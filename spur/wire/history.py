@@ -13,8 +13,7 @@ from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec
 from spur.values.states import Hold, JobState, Reason
 from spur.values.tres import NodeShare
-from spur.wire.declare import Answer, Request, answer, request
-from spur.wire.jobs import Part
+from spur.wire.declare import Answer, Part, Request, answer, request
 
 __all__ = [
     "JobRecord",

@@ -10,7 +10,7 @@ from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec
 from spur.values.states import Hold, JobState, Reason
 from spur.values.tres import NodeShare
-from spur.wire.declare import Answer, Attachment, Request, answer, request
+from spur.wire.declare import Answer, Attachment, Part, Request, answer, request
 
 __all__ = [
     "CancelJob",
@@ -33,10 +33,6 @@ __all__ = [
     "UpdateJob",
     "decode_job_view",
 ]
-
-
-class Part(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
-    """Base of every struct inside a request or an answer."""
 
 
 @request

@@ -66,7 +66,7 @@ def test_records_are_as_new_as_the_answer_before(lone_past: Past, tmp_path: Path
                     os.kill(pid, signal.SIGKILL)
                     until(
                         "the projector is there again",
-                        lambda gone=pid: projector(controllers, member) not in (0, gone),  # type: ignore[misc]
+                        lambda gone=pid: projector(controllers, member) not in (0, gone),  # type: ignore[misc]  # a lambda with a default
                     )
                 name, job_id = submit(client)
                 assert records(client)[name].runs[0].state == "PENDING"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 
-from spur.slurm.columns.jobline import TASKS_LETTERS, JobLine
+from spur.slurm.columns.jobline import JobLine
+from spur.slurm.jobids import TASKS_LETTERS
 from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
 from spur.values.ids import JobId, PartitionName

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from spur.slurm.columns.jobline import TASKS_LETTERS
 from spur.slurm.columns.recordline import RecordLine
+from spur.slurm.jobids import TASKS_LETTERS
 from spur.slurm.timespec import Calendar, format_moment
 from spur.values.errors import Rejection
 from spur.values.ids import JobId, PartitionName
 from spur.values.tres import Per
-from spur.wire.cluster import ClusterInfo, ShowCluster
 from spur.wire.history import (
     JobRecord,
     QueryRecords,
@@ -20,10 +20,13 @@ from spur.wire.history import (
     RunRecord,
     decode_job_record,
 )
-from spur.wire.partitions import ListPartitions, PartitionInfo, PartitionList
 from spur_cli.slurm.people import Viewpoint
-from spur_cli.slurm.queue import fetch_texts
 from spur_cli.slurm.session import Session
+
+if TYPE_CHECKING:
+    from spur.values.jobspec import JobText
+    from spur.wire.cluster import ClusterInfo
+    from spur.wire.partitions import PartitionInfo
 
 __all__ = ["Surroundings", "fetch_records", "line_maker", "moment_speller"]
 
@@ -60,6 +63,8 @@ class Surroundings:
     def cluster(self) -> ClusterInfo:
         """Return the cluster as it is configured. Raises: LookupError when nobody answers."""
         if self._cluster is None:
+            from spur.wire.cluster import ClusterInfo, ShowCluster
+
             answer = self._session.ask(ShowCluster(), ClusterInfo)
             if isinstance(answer, Rejection):
                 raise LookupError(answer.text)
@@ -69,6 +74,8 @@ class Surroundings:
     def partition(self, name: PartitionName) -> PartitionInfo | None:
         """Return a partition; None for one that is gone. Raises: LookupError as `cluster`."""
         if self._partitions is None:
+            from spur.wire.partitions import ListPartitions, PartitionList
+
             answer = self._session.ask(ListPartitions(), PartitionList)
             if isinstance(answer, Rejection):
                 raise LookupError(answer.text)
@@ -146,7 +153,11 @@ def line_maker(
     has_memory = not fields.isdisjoint(("reqmem", "reqtres"))
     cluster = around.name() if "cluster" in fields else ""
     has_texts = not fields.isdisjoint(PRIVATE_FIELDS)
-    texts = fetch_texts(session, (job.job_id for job in jobs)) if has_texts else {}
+    texts: dict[JobId, JobText] = {}
+    if has_texts:
+        from spur_cli.slurm.queue import fetch_texts
+
+        texts = fetch_texts(session, (job.job_id for job in jobs))
 
     def lines(job: JobRecord, run: RunRecord) -> list[RecordLine]:
         line = RecordLine(

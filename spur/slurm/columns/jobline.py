@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from spur.slurm.dependencies import format_dependency
+from spur.slurm.jobids import TASKS_LETTERS, format_task_list
 from spur.slurm.sizes import format_memory
 from spur.slurm.statewords import COMPLETING, compact
 from spur.slurm.timespec import (
@@ -22,7 +23,7 @@ from spur.slurm.timespec import (
     format_limit,
     format_moment,
 )
-from spur.values.arrays import TaskSet, format_tasks
+from spur.values.arrays import TaskSet
 from spur.values.hostlist import format_hostlist, parse_hostlist
 from spur.values.jobspec import JobText, Sharing
 from spur.values.states import Hold, JobState
@@ -32,7 +33,6 @@ from spur.wire.jobs import JobView
 __all__ = [
     "NULL",
     "PRIORITY_UNRANKED",
-    "TASKS_LETTERS",
     "JobLine",
     "array_job_id",
     "array_task_id",
@@ -48,7 +48,6 @@ __all__ = [
     "end_time",
     "exit_code",
     "format_gres",
-    "format_task_list",
     "gpus",
     "gres",
     "group_name",
@@ -94,9 +93,6 @@ NULL = "(null)"
 PRIORITY_UNRANKED = 1
 """Priority of a job that nobody ranked: the least that may start."""
 
-TASKS_LETTERS = 64
-"""Letters of a list of tasks before it ends in dots. Source: squeue(1) SLURM_BITSTR_LEN."""
-
 _NS = 1_000_000_000
 
 
@@ -126,14 +122,6 @@ class JobLine(NamedTuple):
 def state_word(job: JobView) -> str:
     """Return the state in the word that is shown."""
     return COMPLETING if job.completing else job.state.value
-
-
-def format_task_list(tasks: TaskSet, throttle: int, letters: int) -> str:
-    """Spell the waiting tasks of an array: 3-6%2, or 1-9,11,... when it is long."""
-    text = format_tasks(tasks)
-    if letters and len(text) > letters - 3:
-        text = text[: max(letters - 4, 0)] + "..."
-    return f"{text}%{throttle}" if throttle else text
 
 
 def format_gres(asks: tuple[GresAsk, ...], per: Per) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from spur.slurm.columns.jobline import TASKS_LETTERS, format_task_list
+from spur.slurm.jobids import TASKS_LETTERS, format_task_list
 from spur.slurm.timespec import format_long_duration
 from spur.values.hostlist import format_hostlist
 from spur.values.jobspec import JobText
