@@ -210,8 +210,9 @@ def _free(name: PartitionName, need: Need, left: Sequence[Site]) -> Iterator[Fil
         told.append(("free GPUs", asked, f"{count}, up to {most} on a node"))
     if need.is_whole:
         told.append(("idle nodes", str(need.nodes_min), str(idle)))
-    rooms = [room for room in (room_on(site, need) for site in left) if room.tasks]
-    tasks = sum(min(room.tasks, need.tasks) for room in rooms)
+    rooms = {site.name: room.tasks for site in left if (room := room_on(site, need)).tasks}
+    tasks = sum(min(room, need.tasks) for room in rooms.values())
+    full = [node for node in need.required if node not in rooms]
     for what, asked, available in told:
         yield FilterVerdict(name, what, asked, available, True, Reason.NONE)
     fits = choose(need, left) is not None
@@ -222,7 +223,8 @@ def _free(name: PartitionName, need: Need, left: Sequence[Site]) -> Iterator[Fil
         name,
         "room now",
         asked,
-        f"room for {min(tasks, need.tasks)} on {len(rooms)} nodes",
+        f"room for {min(tasks, need.tasks)} on {len(rooms)} nodes"
+        + (f", none on {','.join(full)}" if full else ""),
         fits,
         Reason.NONE if fits else Reason.RESOURCES,
     )

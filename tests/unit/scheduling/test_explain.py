@@ -77,6 +77,18 @@ def test_the_filter_that_keeps_a_job_back_says_so(ask: dict[str, Any], row: str,
     assert lines(explained)[row] == line
 
 
+def test_a_node_of_the_list_that_is_full_is_named() -> None:
+    """Node n1 is asked for and full, while all others are idle."""
+    floor = Floor()
+    floor.submit(nodes_required="n1", tasks=4, nodes_max=1)
+    job_id = floor.submit(nodes_required="n1")
+    floor.cycle()
+    shown = lines(told(floor, job_id))
+    assert shown["room now"] == (
+        "1 tasks on 1 nodes | room for 1 on 5 nodes, none on n1 | Resources"
+    )
+
+
 def test_a_running_job_waits_for_nothing() -> None:
     """Someone asks too late."""
     floor = Floor()
