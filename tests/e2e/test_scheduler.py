@@ -22,12 +22,12 @@ from spur.testing.hall import SPEC, submission
 from spur.values.config import ConfigFile
 from spur.values.configfile import CONFIG_FILE
 from spur.values.ids import JobId, NodeName, PartitionName
-from spur.values.states import JobState, NodeShareState, Reason
+from spur.values.states import JobState, NodeAction, NodeShareState, Reason
 from spur.values.tres import cpu_set
 from spur.wire.cluster import Configured, Reconfigure
 from spur.wire.declare import Done
 from spur.wire.jobs import JobAccepted, JobFilter, JobPage, JobView, QueryJobs, decode_job_view
-from spur.wire.nodes import RegisterNode
+from spur.wire.nodes import RegisterNode, UpdateNodes
 from spur.wire.runs import ReportAnswered, ReportRun
 
 CONFIG = """\
@@ -164,3 +164,26 @@ def test_a_killed_scheduler_is_followed_by_another(real: Real) -> None:
         job_id = real.submit(client)
         until("the job runs", lambda: real.runs(client, job_id))
         assert real.scheduler() not in (0, killed)
+
+
+def test_a_node_that_is_asked_for_and_out_of_use_is_named(real: Real) -> None:
+    """A job names both nodes, and one is drained: squeue says which, as Slurm does."""
+    with real.client() as client:
+        drain = UpdateNodes("n2", NodeAction.DRAIN, "broken disk")
+        assert isinstance(client.ask(drain, Done), Done)
+        ask = replace(SPEC.ask, nodes_required="n[1-2]", nodes_min=2, tasks=2)
+        spec = replace(SPEC, partitions=(PartitionName("main"),), ask=ask)
+        accepted = client.ask(submission(spec), JobAccepted)
+        assert isinstance(accepted, JobAccepted)
+        wanted = Reason.REQ_NODE_NOT_AVAIL
+        until("it says why", lambda: real.job(client, accepted.job_id).reason is wanted)
+    [member] = real.controllers.members
+    shown = subprocess.run(
+        [sys.executable, "-c", SPUR, "squeue", "-h", "-o", "%t|%r|%R"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "SPUR_SOCKET": member.socket.removeprefix("unix:")},
+    )
+    reason = "ReqNodeNotAvail, UnavailableNodes:n2"
+    assert shown.stdout == f"PD|{reason}|({reason})\n"

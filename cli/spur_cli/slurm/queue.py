@@ -9,10 +9,12 @@ from spur.slurm.columns.jobline import JobLine
 from spur.slurm.jobids import TASKS_LETTERS
 from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
+from spur.values.hostlist import format_hostlist, parse_hostlist
 from spur.values.ids import JobId, PartitionName
 from spur.values.jobspec import JobText, decode_text
 from spur.values.states import JobState, Reason
 from spur.wire.jobs import JobFilter, JobPage, JobView, QueryJobs, decode_job_view
+from spur.wire.nodes import ListNodes, NodeList
 from spur.wire.partitions import ListPartitions, PartitionInfo, PartitionList
 from spur_cli.slurm.people import LocalCalendar, group_name, user_name
 from spur_cli.slurm.session import Session
@@ -34,9 +36,19 @@ class Queue:
         self.jobs: list[JobView] = []
         self.reasons: dict[tuple[PartitionName, bytes], Reason] = {}
         self.partitions: dict[PartitionName, PartitionInfo] = {}
+        self.out: frozenset[str] = frozenset()
+        """Nodes out of use, of those that waiting jobs name."""
 
     def reason(self, job: JobView, now_ns: int) -> str:
-        """Return why a job waits, or ended so."""
+        """Return why a job waits, or ended so; with the nodes that it names and that are out."""
+        reason = self._reason(job, now_ns)
+        if reason == Reason.REQ_NODE_NOT_AVAIL:
+            out = [name for name in parse_hostlist(job.spec.ask.nodes_required) if name in self.out]
+            if out:
+                return f"{reason}, UnavailableNodes:{format_hostlist(out)}"
+        return reason
+
+    def _reason(self, job: JobView, now_ns: int) -> str:
         if job.state is not JobState.PENDING or job.reason is not Reason.NONE:
             return job.reason.value
         if job.spec.begin_ns > now_ns:
@@ -68,12 +80,33 @@ def fetch_queue(session: Session, wanted: JobFilter) -> Queue | Rejection:
         queue.jobs += [decode_job_view(row) for row in page.rows]
         queue.reasons |= {(group.partition, group.shape): group.reason for group in page.reasons}
         after = page.next
+    queue.out = _fetch_out(session, queue)
     if any(job.spec.time_limit_s is None for job in queue.jobs):
         listed = session.ask(ListPartitions(), PartitionList)
         if isinstance(listed, Rejection):
             return listed
         queue.partitions = {partition.name: partition for partition in listed.partitions}
     return queue
+
+
+def _fetch_out(session: Session, queue: Queue) -> frozenset[str]:
+    """Return which nodes are out of use, of those that waiting jobs name and that keep them."""
+    names = {
+        name
+        for job in queue.jobs
+        if job.state is JobState.PENDING and queue.reason(job, 0) == Reason.REQ_NODE_NOT_AVAIL
+        for name in parse_hostlist(job.spec.ask.nodes_required)
+    }
+    if not names:
+        return frozenset()
+    listed = session.ask(ListNodes(format_hostlist(sorted(names)), "", PAGE_ROWS), NodeList)
+    if isinstance(listed, Rejection):
+        # A node is not configured any more: the reason is shown without its nodes.
+        return frozenset()
+    marks = {"DOWN", "DRAIN", "NOT_RESPONDING", "UNKNOWN"}
+    return frozenset(
+        node.name for node in listed.nodes if not marks.isdisjoint(node.state.split("+"))
+    )
 
 
 def fetch_texts(session: Session, jobs: Iterable[JobId]) -> dict[JobId, JobText]:
