@@ -168,6 +168,8 @@ class Projector:
             request = decode_request(ask.request)
             answer = await self._answer_once_there(request)
             outcome = Answered(encode_answer(answer))
+        except LedgerBehind as error:
+            outcome = Refused("history-behind", str(error))
         except SpurError as error:
             outcome = Refused("fault", str(error))
         except Exception as error:
