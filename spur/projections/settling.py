@@ -35,6 +35,9 @@ __all__ = [
 LAUNCHES_MAX = 3
 """Attempts of one run that may come to nothing before its job is put back, held."""
 
+LAUNCH_FAILED_SIGNAL = 53
+"""What Slurm records of a script whose files could not be opened; no process gets this signal."""
+
 AUTOMATIC_REQUEUES_MAX = 5
 """Runs that the cluster itself puts back; the next waits to be released.
 Source: slurm.conf(5) SchedulerParameters=max_batch_requeue."""
@@ -109,6 +112,8 @@ def _own_end(started: StartedRun) -> tuple[JobState, Reason]:
     """Return how a run is recorded that ended by itself."""
     if started.out_of_memory:
         return JobState.OUT_OF_MEMORY, Reason.OUT_OF_MEMORY
+    if started.signal == LAUNCH_FAILED_SIGNAL:
+        return JobState.FAILED, Reason.LAUNCH_FAILURE
     if started.signal:
         return JobState.FAILED, Reason.RAISED_SIGNAL
     if started.exit_code:
@@ -178,7 +183,9 @@ def _end_if_over(
         return []
     unfenced = NodeShareState.LOST in started.states
     end_ns = max(started.end_ns, now_ns if unfenced else started.start_ns)
-    exit_of = started if job.spec.batch else stop
+    # What a script that was killed as its node failed ended with is not its own doing.
+    is_own = job.spec.batch and stop.state is not JobState.NODE_FAIL
+    exit_of = started if is_own else stop
     events: list[Event] = [
         RunEnded(
             job_id,

@@ -106,9 +106,9 @@ def submission_of(
     text = JobText(
         working_directory=_below(working_directory, _bytes(values.get("directory", ""))),
         argv=argv,
-        stdin_path=_bytes(values.get("stdin", "")),
-        stdout_path=_bytes(values.get("stdout", "")),
-        stderr_path=_bytes(values.get("stderr", "")),
+        stdin_path=_file(values.get("stdin", "")),
+        stdout_path=_file(values.get("stdout", "")),
+        stderr_path=_file(values.get("stderr", "")),
         comment=_bytes(values.get("comment", "")),
         options=tuple(
             (name, _bytes(value)) for name, value in settings.given.items() if name != "wrap"
@@ -121,6 +121,11 @@ def submission_of(
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
+
+
+def _file(text: str) -> bytes:
+    """Return a path; the word none stands for no file. Source: sbatch(1) --output."""
+    return b"/dev/null" if text.lower() == "none" else _bytes(text)
 
 
 def _plain(text: str) -> str:

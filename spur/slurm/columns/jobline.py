@@ -482,7 +482,7 @@ def stderr_path(line: JobLine) -> str:
 
 
 _TASK_UNKNOWN = "4294967294"
-"""How Slurm spells the task of an array that was not split yet."""
+"""How Slurm spells the task of a job that is none, or of an array that was not split yet."""
 
 
 def _default_output(line: JobLine) -> bytes:
@@ -498,7 +498,7 @@ def _path(line: JobLine, pattern: bytes) -> str:
     known = {
         "j": raw_job_id(line),
         "A": array_job_id(line),
-        "a": _TASK_UNKNOWN if is_several(line) else array_task_id(line),
+        "a": _TASK_UNKNOWN if line.tasks is None or is_several(line) else array_task_id(line),
         "x": line.job.spec.name,
         "u": user_name(line),
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -12,7 +11,7 @@ from spur.testing.conformance import reach
 from spur.testing.conformance.cases import load_cases, load_scene
 from spur.testing.conformance.report import Verdict, grow, lost, report, table
 from spur.testing.conformance.runner import run_scene
-from spur.testing.conformance.site import make_users
+from spur.testing.conformance.site import USERS, make_users
 from spur.values.errors import SpurError
 
 __all__ = ["main"]
@@ -38,10 +37,9 @@ def main(arguments: list[str]) -> int:
     """Run the cases; 1 when one of the baseline did not pass or a scene could not be set up."""
     options = _parser().parse_args(arguments)
     if reach.is_needed():
-        with tempfile.TemporaryDirectory(prefix="spur-c-", dir="/tmp") as scratch:
-            return reach.enter(arguments, Path(scratch))
-    if os.geteuid() == 0:
         make_users()
+        with tempfile.TemporaryDirectory(prefix="spur-c-", dir="/tmp") as scratch:
+            return reach.enter(arguments, Path(scratch), USERS)
     try:
         verdicts, scenes = _run(options)
     except SpurError as error:

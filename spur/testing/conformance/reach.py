@@ -1,14 +1,16 @@
-"""Commands as other users, although the interpreter lies where only its owner may look.
+"""Commands as other users, in homes of their own that are empty.
 
 A checkout in somebody's home with mode 0700, or an interpreter there, can't be read by the users
 whose commands are replayed. In a mount namespace of our own such a home is an empty directory
-that everybody may enter, with just what is needed mounted back into it. Nothing of the machine
-changes, and it ends with the process.
+that everybody may enter, with just what is needed mounted back into it; and the users' homes are
+new, so that what others do there does not matter. Nothing of the machine changes, and it ends with
+the process.
 """
 
 from __future__ import annotations
 
 import os
+import pwd
 import stat
 import subprocess
 import sys
@@ -44,11 +46,11 @@ def _closed(places: Iterable[Path]) -> list[Path]:
 
 
 def is_needed() -> bool:
-    """Whether other users can't run our commands as it is, and we may do something about it."""
-    return os.geteuid() == 0 and INSIDE not in os.environ and bool(_closed(_needed()))
+    """Whether we are root, and not yet in a namespace of our own."""
+    return os.geteuid() == 0 and INSIDE not in os.environ
 
 
-def enter(arguments: Sequence[str], scratch: Path) -> int:
+def enter(arguments: Sequence[str], scratch: Path, users: Iterable[str]) -> int:
     """Run this program again where all may read it; return its exit status."""
     script = ["set -e"]
     needed = _needed()
@@ -59,6 +61,10 @@ def enter(arguments: Sequence[str], scratch: Path) -> int:
         for place in dict.fromkeys(place for place in needed if place.is_relative_to(closed)):
             source = hidden / place.relative_to(closed)
             script += [f"mkdir -p {place}", f"mount --bind {source} {place}"]
+    for account in map(pwd.getpwnam, users):
+        owner = f"mode=755,uid={account.pw_uid},gid={account.pw_gid}"
+        script.append(f"mkdir -p {account.pw_dir}")
+        script.append(f"mount -t tmpfs -o {owner} tmpfs {account.pw_dir}")
     script.append('exec "$@"')
     environment = {**os.environ, INSIDE: "1"}
     command = ["unshare", "--mount", "--propagation", "private", "sh", "-c", "\n".join(script)]

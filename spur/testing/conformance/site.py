@@ -22,7 +22,7 @@ from typing import NamedTuple
 from spur.testing.conformance.cases import Scene
 from spur.values.errors import OperatorFault
 
-__all__ = ["Ran", "Site", "make_users", "overridden"]
+__all__ = ["USERS", "Ran", "Site", "make_users", "overridden"]
 
 USERS = {"u1": 2001, "u2": 2002, "u3": 2003, "u4": 2004}
 
