@@ -169,14 +169,11 @@ class Front:
         digest = hashlib.sha256(call.request).digest()
         # What carries a number of its own, or comes from the cluster itself, is not remembered.
         request_id = call.request_id if command.remembered else b""
-        if request_id:
-            known = lookup(state, principal, request_id, digest, call.since)
-            if isinstance(known, StoredAnswer):
-                self._confirm(asked, Answered(known.answer))
-                return
-            if known is not None:
-                self._confirm(asked, known)
-                return
+        known = lookup(state, principal, request_id, digest, call.since) if request_id else None
+        if known is not None:
+            first = Answered(known.answer) if isinstance(known, StoredAnswer) else known
+            self._confirm(asked, first)
+            return
         try:
             now_ns = self._stamp(asked.request)
         except ClockStep as step:
