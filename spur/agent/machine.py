@@ -617,6 +617,9 @@ class Machine:
         if report.state is not NodeShareState.LAUNCHED:
             attempt.end_told = True
             return [*actions, Forget(report.name)]
+        if outcome == "already":
+            # What it was answered the first time went astray, and that may have been void.
+            return actions + self._queue(report.name, attempt)
         attempt.launch_told = True
         if outcome == "void" and attempt.stage is not Stage.OVER:
             actions.append(Say(f"{_words(report.name)}: not known to the cluster; it is killed"))

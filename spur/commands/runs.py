@@ -57,7 +57,7 @@ def decide_report_run(state: State, request: ReportRun, context: Context) -> Dec
     job_id = request.job_id
     run = state.runs.get(job_id)
     if run is not None and request.state is NodeShareState.LAUNCHED and _is_launched(run, request):
-        return Decision((), ReportAnswered("already"))
+        return Decision((), ReportAnswered("done"))
     end_ns = 0
     if run is not None and run.started is not None and request.state is not NodeShareState.LAUNCHED:
         end_ns = max(run.started.start_ns, context.now_ns - request.age_ns)

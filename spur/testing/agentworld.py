@@ -86,7 +86,10 @@ class AgentWorld:
     rows: dict[AttemptName, _Row] = field(default_factory=dict)
     ran: Counter[AttemptName] = field(default_factory=Counter)
     heard: dict[tuple[NodeName, int], Report] = field(default_factory=dict)
+    told_ends: set[AttemptName] = field(default_factory=set)
     told: Counter[str] = field(default_factory=Counter)
+    is_draining: bool = False
+    """From now on, what the cluster does not know ends only when it is told to."""
     boot: int = 1
     life: int = 0
 
@@ -229,6 +232,8 @@ class AgentWorld:
         one = self.rng.choice(self.supervisors)
         directory = self.disk[one.name]
         if one.has_claimed:
+            if self.is_draining and not (one.is_told_to_end or self.rows[one.name].is_known):
+                return
             directory.outcome = Outcome(f"boot {self.boot}", False, 0, 0, False, 7)
             self._end(one)
         elif directory.claim is not None:
@@ -257,6 +262,8 @@ class AgentWorld:
         self.ran[name] += 1
         if self.ran[name] > 1:
             raise InvariantBroken(f"{name} ran twice")
+        if name in self.told_ends:
+            raise InvariantBroken(f"{name} began after its end was told")
         busy = [one.name for one in self.supervisors if one.has_claimed] + sorted(
             self.left, key=directory_name
         )
@@ -371,7 +378,7 @@ class AgentWorld:
         if row is None or not self.is_open(report.name):
             return "void"
         if row.state is report.state:
-            return "already"
+            return "done"
         row.state = report.state
         if report.name.step is None and report.state is not NodeShareState.LAUNCHED:
             for each in self._of_run(report.name):
@@ -380,6 +387,8 @@ class AgentWorld:
 
     def _check_report(self, report: Report) -> None:
         name, is_final = report.name, report.state is not NodeShareState.LAUNCHED
+        if is_final:
+            self.told_ends.add(name)
         if is_final and any(one.name == name and one.has_claimed for one in self.supervisors):
             raise InvariantBroken(f"{name} is told to have ended, and lives")
         for each in self._of_run(name) if is_final and name.step is None else ():
@@ -401,6 +410,7 @@ class AgentWorld:
 
     def drain(self) -> None:
         """Let everything come to its end, a new agent process listing all that it holds."""
+        self.is_draining = True
         self.crash()
         for _ in range(4000):
             if self.todo:

@@ -105,7 +105,8 @@ class ReportAnswered(Answer, frozen=True, tag="run.answered"):
     """What came of a report; in each case the agent forgets it and sends the next."""
 
     outcome: Literal["done", "already", "void"]
-    """void: the attempt is not open there; kill what is left of it."""
+    """already: this number was heard before, and answered as one of the others; void: the attempt
+    is not open there, and what is left of it is to be killed."""
 
 
 @request

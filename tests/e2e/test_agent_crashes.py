@@ -344,14 +344,24 @@ def test_running_job_is_killed(tmp_path: Path, leader: Leader, agent: AgentProce
     assert alive_in(tmp_path) == []
 
 
+@pytest.mark.parametrize("is_heard_at_once", [True, False])
 def test_job_that_the_cluster_does_not_know_is_killed(
-    tmp_path: Path, leader: Leader, agent: AgentProcess
+    tmp_path: Path, leader: Leader, agent: AgentProcess, is_heard_at_once: bool
 ) -> None:
-    """The node was given up meanwhile, and its job runs elsewhere: here it must end."""
+    """The node was given up meanwhile, and its job runs elsewhere: here it must end.
+
+    So it must when the first answer that says so is lost together with the agent.
+    """
     agent.start()
     begun(tmp_path, leader, 5)
     agent.kill()
     leader.owed.clear()
+    if not is_heard_at_once:
+        leader.deaf = True
+        agent.start()
+        leader.wait_until(lambda: leader.repeated > 0)
+        agent.kill()
+        leader.deaf = False
     agent.start()
     leader.wait_for(5, ENDED)
     assert alive_in(tmp_path) == []

@@ -144,7 +144,7 @@ def test_a_late_word_of_the_launch_changes_nothing(hall: Hall) -> None:
     """Two reports of one launch, and a launch after the end."""
     job_id = hall.start(hall.submit())
     assert hall.report("n1", job_id, LAUNCHED) == "done"
-    assert hall.report("n1", job_id, LAUNCHED) == "already"
+    assert hall.report("n1", job_id, LAUNCHED) == "done"
     assert hall.report("n1", job_id, VOID) == "void"
     assert hall.report("n1", job_id, ENDED) == "done"
     assert hall.report("n1", job_id, LAUNCHED) == "void"
@@ -175,7 +175,7 @@ def test_what_an_agent_that_is_back_still_holds_is_known(hall: Hall) -> None:
     job_id = hall.start(hall.submit())
     hall.report("n1", job_id, LAUNCHED)
     index = hall.state.index
-    assert hall.report("n1", job_id, LAUNCHED) == "already"
+    assert hall.report("n1", job_id, LAUNCHED) == "done"
     assert hall.state.index == index
     old = replace(hall.next_report("n1", job_id, LAUNCHED), attempt=0)
     assert hall.deliver(old) == "void"
