@@ -34,6 +34,7 @@ from spur.wire.steps import (
     StepPage,
     StepView,
 )
+from spur.wire.streams import key_digest
 
 __all__ = ["OPEN_STEPS_MAX", "STEPS_MAX"]
 
@@ -95,7 +96,7 @@ def decide_start_step(state: State, request: StartStep, context: Context) -> Dec
         ask.cpus_per_task or 1,
         ask.overlaps,
         request.time_limit_s,
-        request.key_digest,
+        key_digest(request.key),
     )
     return Decision((event,), StepAccepted(run.number, step_id))
 

@@ -14,7 +14,7 @@ from spur.wire.declare import Answer, Request, answer, request
 from spur.wire.jobs import Part
 
 __all__ = [
-    "KEY_DIGEST_SIZE",
+    "KEY_SIZE",
     "CancelStep",
     "QuerySteps",
     "ReleaseAllocation",
@@ -27,7 +27,8 @@ __all__ = [
     "StepView",
 ]
 
-KEY_DIGEST_SIZE = 32
+KEY_SIZE = 32
+"""Bytes of a step's key."""
 
 
 class StepAsk(Part, frozen=True):
@@ -78,8 +79,8 @@ class StartStep(Request, frozen=True, tag="step.start"):
     ask: StepAsk
     time_limit_s: Annotated[int, Meta(ge=0, le=1 << 40)]
     """0 is none but the job's."""
-    key_digest: Annotated[bytes, Meta(min_length=KEY_DIGEST_SIZE, max_length=KEY_DIGEST_SIZE)]
-    """SHA-256 of the key that opens its streams."""
+    key: Annotated[bytes, Meta(min_length=KEY_SIZE, max_length=KEY_SIZE)]
+    """Random; opens the step's streams. The log holds its digest alone."""
 
 
 @answer

@@ -31,12 +31,12 @@ from msgspec import Meta
 
 from spur.wire.calls import ClusterId, Index, UserId, decode_message
 from spur.wire.frames import MessageLimit, encode_frames
+from spur.wire.steps import KEY_SIZE
 
 __all__ = [
     "CHUNK_BYTES_MAX",
     "EVERY_TASK",
     "FROM_STEP_LIMIT",
-    "KEY_SIZE",
     "STEP_ITSELF",
     "STREAM_VERSION",
     "TO_STEP_LIMIT",
@@ -64,9 +64,6 @@ __all__ = [
 
 STREAM_VERSION = 1
 """Of the messages in this file; both ends must speak the same."""
-
-KEY_SIZE = 32
-"""Bytes of a step's key."""
 
 CHUNK_BYTES_MAX = 64 * 1024
 """Bytes of one piece of input or output."""

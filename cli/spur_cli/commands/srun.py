@@ -15,8 +15,15 @@ from spur.values.errors import Rejection
 from spur.values.ids import JobId
 from spur.values.states import JobState
 from spur.wire.jobs import JobView
-from spur.wire.steps import QuerySteps, StartStep, StepAccepted, StepAsk, StepPage, StepView
-from spur.wire.streams import KEY_SIZE, key_digest
+from spur.wire.steps import (
+    KEY_SIZE,
+    QuerySteps,
+    StartStep,
+    StepAccepted,
+    StepAsk,
+    StepPage,
+    StepView,
+)
 from spur_cli.registry import Command
 from spur_cli.slurm.allocation import Allocation, look_up, obtain, release
 from spur_cli.slurm.people import LocalCalendar
@@ -185,7 +192,7 @@ def _start(
     """Ask for the step until it is there. Raises: SlurmError when it will never be."""
     key = os.urandom(KEY_SIZE)
     plain = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")[:256]
-    request = StartStep(job.job_id, plain, ask, values.get("time_limit_s", 0), key_digest(key))
+    request = StartStep(job.job_id, plain, ask, values.get("time_limit_s", 0), key)
     begun = time.monotonic()
     pause_s = FIRST_RETRY_S
     told = ""

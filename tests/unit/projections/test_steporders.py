@@ -9,6 +9,7 @@ from spur.values.steps import StepState
 from spur.wire.agents import KillStepOrder, LaunchStepOrder, SignalStepOrder
 from spur.wire.steps import CancelStep
 from spur.wire.steps import SignalStep as SendSignal
+from spur.wire.streams import key_digest
 
 
 def test_each_effect_becomes_the_order_of_its_node() -> None:
@@ -22,7 +23,11 @@ def test_each_effect_becomes_the_order_of_its_node() -> None:
     launch, signal, kill = (step_order(hall.state, effect, 77) for effect in effects)
     assert isinstance(launch, LaunchStepOrder)
     assert (launch.node, launch.uid, launch.attempt, launch.tasks) == ("n2", 1001, 1, (1,))
-    assert (launch.cluster_name, launch.kill_wait_s, launch.key_digest) == ("hall", 30, bytes(32))
+    assert (launch.cluster_name, launch.kill_wait_s, launch.key_digest) == (
+        "hall",
+        30,
+        key_digest(bytes(32)),
+    )
     assert launch.shares == hall.steps(job_id)[0].shares
     assert signal == SignalStepOrder(launch.node, job_id, 0, 1, step_id, 10, 77)
     assert kill == KillStepOrder(launch.node, job_id, 0, 1, step_id, StepState.CANCELLED, 0)

@@ -7,11 +7,11 @@ from msgspec.structs import replace
 
 from spur.values.errors import PeerFault
 from spur.wire.frames import FrameDecoder
+from spur.wire.steps import KEY_SIZE
 from spur.wire.streams import (
     CHUNK_BYTES_MAX,
     EVERY_TASK,
     FROM_STEP_LIMIT,
-    KEY_SIZE,
     STEP_ITSELF,
     STREAM_VERSION,
     TO_STEP_LIMIT,
