@@ -272,7 +272,8 @@ class Agent:
     async def _sweep(self, name: AttemptName) -> None:
         """Kill until nothing is left; what can't be killed is said, and not waited for."""
         for _ in range(SWEEP_ROUNDS):
-            if not await self._in_thread(lambda: kill_leftovers(name.job_id, name.node)):
+            sweep = partial(kill_leftovers, name.job_id, name.node, self._relay)
+            if not await self._in_thread(sweep):
                 break
             await asyncio.sleep(SWEEP_PAUSE_S)
         else:

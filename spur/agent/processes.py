@@ -49,14 +49,16 @@ def signal_all(root: int, number: int) -> int:
     return len(found)
 
 
-def kill_leftovers(job_id: int, node: str) -> int:
+def kill_leftovers(job_id: int, node: str, relay: str) -> int:
     """Kill what is left on a node of a job whose supervisors are dead, and return how many.
 
     They are known by the variables that every process of a job inherits; so for a job that has a
-    living supervisor on the node this would kill more than is left over.
+    living supervisor on the node this would kill more than is left over. `relay` is the socket of
+    the node's agent: another cluster on the machine may have a job and a node of the same names.
     """
     job = b"SLURM_JOB_ID=%d" % job_id
     host = b"SLURMD_NODENAME=" + os.fsencode(node)
+    agent = b"SPUR_SOCKET=" + os.fsencode(relay)
     count = 0
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
@@ -68,7 +70,7 @@ def kill_leftovers(job_id: int, node: str) -> int:
         try:
             with open(f"/proc/{name}/environ", "rb") as file:
                 variables = file.read().split(b"\0")
-            if job in variables and host in variables:
+            if job in variables and host in variables and agent in variables:
                 signal.pidfd_send_signal(handle, signal.SIGKILL)
                 count += 1
         except OSError:

@@ -15,8 +15,8 @@ from spur.controller.authority import Authority
 from spur.controller.birth import AUTHORITY_DIRECTORY
 from spur.controller.enrol import NewAgent, enrol
 from spur.slurm.configfile import SLURM_FILE
-from spur.up.cluster import RELAY, administering
-from spur.up.layout import AgentPlace, Layout, Places, free_ports
+from spur.up.cluster import RELAY_HOST, administering
+from spur.up.layout import RELAY, AgentPlace, Layout, Places, free_ports
 from spur.up.processes import find, require_running, start
 from spur.values.config import NodeStart
 from spur.values.errors import OperatorFault, Rejection, SpurError
@@ -51,7 +51,7 @@ def plan_agents(places: Places, layout: Layout) -> tuple[AgentPlace, ...]:
             if node.block.start not in _ABSENT:
                 hosts.setdefault(node.block.agent or node.name, []).append(node)
     made = [_place(name, nodes, known, ports) for name, nodes in hosts.items()]
-    return (*made, AgentPlace(name=RELAY))
+    return (*made, AgentPlace(name=RELAY_HOST))
 
 
 def start_agents(places: Places, layout: Layout) -> list[str]:
@@ -59,7 +59,7 @@ def start_agents(places: Places, layout: Layout) -> list[str]:
 
     Raises: OperatorFault when the cluster refuses a host, or its directory can't be written.
     """
-    idle = [place for place in layout.agents if find(places, place.name) is None]
+    idle = [place for place in layout.agents if find(places, place.key) is None]
     if idle:
         first = places.controller(layout.controllers[0].name)
         authority = Authority.open(first / AUTHORITY_DIRECTORY)
@@ -67,8 +67,8 @@ def start_agents(places: Places, layout: Layout) -> list[str]:
             for place in idle:
                 enrol(client, authority, _new_agent(places, layout, place))
     for place in idle:
-        start(places, place.name, AGENT, ["run", "--dir", str(places.agent(place.name))])
-    return [place.name for place in idle]
+        start(places, place.key, AGENT, ["run", "--dir", str(places.agent(place.key))])
+    return [place.key for place in idle]
 
 
 def wait_until_ready(places: Places, layout: Layout) -> list[str]:
@@ -76,7 +76,7 @@ def wait_until_ready(places: Places, layout: Layout) -> list[str]:
 
     Raises: OperatorFault when an agent ended, or the relay does not answer.
     """
-    names = [place.name for place in layout.agents]
+    names = [place.key for place in layout.agents]
     end_s = time.monotonic() + READY_S
     answers = False
     missing = _unready_nodes(places, layout)
@@ -139,7 +139,10 @@ def _place(
 
 
 def _new_agent(places: Places, layout: Layout, place: AgentPlace) -> NewAgent:
-    settings: dict[str, str | int | bool] = {"slurm_conf": str(places.conf / SLURM_FILE)}
+    settings: dict[str, str | int | bool] = {
+        "slurm_conf": str(places.conf / SLURM_FILE),
+        "socket": str(places.socket(place.key)),
+    }
     if place.nodes:
         settings |= {
             "own_host_names": os.geteuid() == 0,
@@ -148,10 +151,8 @@ def _new_agent(places: Places, layout: Layout, place: AgentPlace) -> NewAgent:
             "gpu_kind": place.gpu_kind,
             "gpus": place.gpus,
         }
-    else:
-        settings["socket"] = str(places.socket(place.name))
     return NewAgent(
-        directory=places.agent(place.name),
+        directory=places.agent(place.key),
         name=place.name,
         role="compute" if place.nodes else "admin",
         controllers=tuple(controller.rpc_address for controller in layout.controllers),

@@ -25,7 +25,7 @@ from spur.wire.cluster import (
 )
 
 __all__ = [
-    "RELAY",
+    "RELAY_HOST",
     "administering",
     "configure",
     "count_controllers",
@@ -36,7 +36,7 @@ __all__ = [
 
 CONTROLLER = "spur.controller.main"
 
-RELAY = "relay"
+RELAY_HOST = "up.relay"
 """The host whose agent takes this machine's commands to the controllers."""
 
 LOOK_S = 1.0
@@ -139,7 +139,7 @@ def _wait_until_served(places: Places, layout: Layout) -> None:
                 raise OperatorFault(f"the controllers refuse to begin: {answer.text}")
             try:
                 # The same host asked for again keeps its id, so this may be asked at any time.
-                answer = client.ask(AddHost(RELAY, "admin"), HostAdded, deadline_s=LOOK_S)
+                answer = client.ask(AddHost(RELAY_HOST, "admin"), HostAdded, deadline_s=LOOK_S)
             except SpurError as fault:
                 require_running(places, [place.name for place in layout.controllers])
                 if time.monotonic() > end_s:

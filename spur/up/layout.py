@@ -3,7 +3,7 @@
 DIR/up.json                 the layout, as below
 DIR/conf                    the configuration that was handed in, and `spur.address`
 DIR/controllers/c1          a controller's directory
-DIR/agents/n1               an agent's directory
+DIR/agents/spurd-n1         an agent's directory
 DIR/log/c1.log              what a process says
 DIR/run/c1.pid              which process it is
 DIR/c1.sock                 a controller's Unix socket
@@ -24,6 +24,7 @@ from spur.values.errors import OperatorFault
 
 __all__ = [
     "LAYOUT_FILE",
+    "RELAY",
     "SOCKET_PATH_BYTES_MAX",
     "AgentPlace",
     "ControllerPlace",
@@ -40,7 +41,10 @@ LAYOUT_FILE = "up.json"
 SOCKET_PATH_BYTES_MAX = 107
 """Source: unix(7), sun_path."""
 
-LONGEST_SOCKET = "relay.sock"
+RELAY = "relay"
+"""What the process is called that takes this machine's commands to the controllers."""
+
+LONGEST_NAME = "spurd-n9999"
 
 PORTS = range(25_000, 32_000)
 """Below the ports that Linux hands out to outgoing connections, so that a cluster that is down for
@@ -61,6 +65,7 @@ class AgentPlace(msgspec.Struct, frozen=True, kw_only=True):
     """An agent, and what each of its nodes has."""
 
     name: str
+    """Of its host, as the cluster knows it."""
     nodes: tuple[str, ...] = ()
     """Empty for the one that takes this machine's commands to the controllers."""
     address: str = ""
@@ -68,6 +73,11 @@ class AgentPlace(msgspec.Struct, frozen=True, kw_only=True):
     memory_mib: int = 0
     gpu_kind: str = ""
     gpus: int = 0
+
+    @property
+    def key(self) -> str:
+        """What its process and files are called here; no host can have a controller's name so."""
+        return f"spurd-{self.name}" if self.nodes else RELAY
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -109,13 +119,22 @@ class Places:
         """Return a controller's directory."""
         return self.controllers / name
 
-    def agent(self, name: str) -> Path:
+    def agent(self, key: str) -> Path:
         """Return an agent's directory."""
-        return self.agents / name
+        return self.agents / key
 
     def socket(self, name: str) -> Path:
-        """Return the Unix socket of a process."""
-        return self.directory / f"{name}.sock"
+        """Return the Unix socket of a process.
+
+        Raises: OperatorFault when its path is longer than a socket's may be.
+        """
+        path = self.directory / f"{name}.sock"
+        excess = len(os.fsencode(path)) - SOCKET_PATH_BYTES_MAX
+        if excess > 0:
+            raise OperatorFault(
+                f"{path} is {excess} bytes too long for a socket's path; name a shorter directory"
+            )
+        return path
 
     def log(self, name: str) -> Path:
         """Return where a process's words go."""
@@ -153,12 +172,7 @@ class Places:
 
         Raises: OperatorFault when they can't be made, or a socket's path would be too long.
         """
-        longest = len(os.fsencode(self.directory / LONGEST_SOCKET))
-        if longest > SOCKET_PATH_BYTES_MAX:
-            raise OperatorFault(
-                f"{self.directory} has too long a path for the sockets in it, by"
-                f" {longest - SOCKET_PATH_BYTES_MAX} bytes; name a shorter one; nothing was made"
-            )
+        self.socket(LONGEST_NAME)
         try:
             for part in (".", "conf", "log", "run"):
                 (self.directory / part).mkdir(parents=True, exist_ok=True)

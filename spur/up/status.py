@@ -43,11 +43,11 @@ def _controller_rows(places: Places, place: ControllerPlace) -> list[Row]:
 
 
 def _agent_rows(places: Places, place: AgentPlace) -> list[Row]:
-    mark = find(places, place.name)
+    mark = find(places, place.key)
     role = "agent" if place.nodes else "relay"
-    address = place.address or f"unix:{places.socket(place.name)}"
-    row = _row(place.name, role, mark.pid if mark else 0, address)
-    return [row, *(_children(place.name, mark.pid) if mark else ())]
+    address = place.address or f"unix:{places.socket(place.key)}"
+    row = _row(place.key, role, mark.pid if mark else 0, address)
+    return [row, *(_children(place.key, mark.pid) if mark else ())]
 
 
 def _info(places: Places, place: ControllerPlace) -> ReplicaInfo | None:

@@ -18,7 +18,6 @@ from spur.client.locate import ADDRESS_FILE
 from spur.slurm.configfile import SLURM_FILE
 from spur.up.agents import plan_agents, start_agents, wait_until_ready
 from spur.up.cluster import (
-    RELAY,
     configure,
     count_controllers,
     make_controllers,
@@ -26,8 +25,9 @@ from spur.up.cluster import (
     start_controllers,
 )
 from spur.up.conf import administrator, made_config
-from spur.up.layout import Layout, Places, Wish, default_directory
+from spur.up.layout import RELAY, Layout, Places, Wish, default_directory
 from spur.up.processes import stop
+from spur.up.remains import end_jobs
 from spur.up.status import process_rows
 from spur.values.config import ConfigFile
 from spur.values.configfile import CONFIG_FILE
@@ -105,8 +105,10 @@ def status(directory: str) -> list[dict[str, str | int | bool]]:
     return process_rows(places, _known(places))
 
 
-def down(directory: str) -> list[str]:
-    """End every process of the cluster; return the names of those that ran.
+def down(directory: str, *, keeps_jobs: bool = False) -> tuple[list[str], int]:
+    """End every process of the cluster; return the names of those that ran, and how many jobs did.
+
+    With `keeps_jobs` these go on, and the next `up` finds them.
 
     Raises: OperatorFault when there is no cluster.
     """
@@ -114,7 +116,8 @@ def down(directory: str) -> list[str]:
     layout = _known(places)
     with _alone(places):
         controllers = [place.name for place in layout.controllers]
-        return stop(places, [*controllers, *(place.name for place in layout.agents)])
+        ended = stop(places, [*controllers, *(place.key for place in layout.agents)])
+        return ended, 0 if keeps_jobs else end_jobs(places, layout)
 
 
 def _places(directory: str) -> Places:
@@ -174,7 +177,7 @@ def _hand_in(places: Places, layout: Layout, config: Sequence[ConfigFile], say: 
 def _bring_agents(places: Places, layout: Layout, say: Say) -> None:
     """Have an agent for each host of the configuration in force, whoever handed that in."""
     agents = plan_agents(places, layout)
-    others = [place.name for place in layout.agents if place not in agents]
+    others = [place.key for place in layout.agents if place not in agents]
     for name in stop(places, others):
         say(f"ended agent {name}, whose nodes are others now")
     if agents != layout.agents:

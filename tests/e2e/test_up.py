@@ -126,3 +126,30 @@ def test_ordinary_user_has_a_cluster_without_root() -> None:
             assert cluster.shell("squeue -h -o '%u %i'") == "nobody 1\n"
         finally:
             cluster.run("down")
+
+
+def test_jobs_end_with_the_cluster_unless_they_are_to_go_on(
+    cluster: MachineCluster, tmp_path: Path
+) -> None:
+    """Someone ends the cluster under a running job: first it goes on, then nothing is left."""
+    cluster.up("--nodes", "1")
+    (tmp_path / "job.sh").write_text("#!/bin/sh\nsetsid sleep 1000 &\necho $! $$ > pids\nwait\n")
+    cluster.shell("sbatch --requeue job.sh", cwd=tmp_path)
+    cluster.wait_for(f"test -s {tmp_path}/pids && echo yes || true", "yes\n")
+    pids = [int(word) for word in (tmp_path / "pids").read_text().split()]
+    assert "parts of jobs" not in cluster.run("down", "--keep-jobs").stderr
+    assert all(map(_lives, pids))
+    cluster.up()
+    assert cluster.shell("squeue -h -o '%i %T'") == "1 RUNNING\n"
+    assert "ended 1 parts of jobs" in cluster.run("down").stderr
+    assert not any(map(_lives, pids))
+    cluster.up()
+    cluster.wait_for("scontrol show job 1 | grep -o Restarts=1 || true", "Restarts=1\n")
+
+
+def _lives(pid: int) -> bool:
+    """Return whether a process is there that has not ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False

@@ -78,8 +78,10 @@ def _status(tool: Tool, options: argparse.Namespace) -> int:
 
 
 def _down(tool: Tool, options: argparse.Namespace) -> int:
-    ended = tool["down"](options.dir)
+    ended, parts = tool["down"](options.dir, keeps_jobs=options.keep_jobs)
     _say(f"ended {', '.join(ended)}" if ended else "nothing ran")
+    if parts:
+        _say(f"ended {parts} parts of jobs that ran on nodes, as if the power had failed")
     return 0
 
 
@@ -100,15 +102,17 @@ def _up_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--gpus", help="GPUs that each node has, such as gfx942:8 (default: none)")
 
 
-def _no_options(parser: argparse.ArgumentParser) -> None:
-    """Take the directory alone."""
+def _down_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--keep-jobs", action="store_true", help="let jobs go on; `spur up` finds them again"
+    )
 
 
 _OPTIONS: dict[str, Callable[[argparse.ArgumentParser], None]] = {
     "up": _up_options,
     "env": add_forms,
     "status": add_forms,
-    "down": _no_options,
+    "down": _down_options,
 }
 
 _VERBS: dict[str, Callable[[Tool, argparse.Namespace], int]] = {
