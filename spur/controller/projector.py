@@ -22,6 +22,7 @@ from spur.consensus.genesis import Genesis, genesis_chain, load_genesis
 from spur.consensus.ledger import Ledger
 from spur.controller.follower import LOG, FrontLink, run_child
 from spur.events.envelope import Entry
+from spur.store.engine import remove_database
 from spur.store.model import Cursor, Model
 from spur.store.records import record_page
 from spur.store.story import story_lines, story_places
@@ -127,22 +128,27 @@ class Projector:
         disk = OsDisk(str(directory))
         genesis = load_genesis(disk)
         self.model = open_model(directory, disk, genesis)
+        self._path = directory / MODEL_FILE
         self._history = History(disk, genesis, self.model)
         self._link = FrontLink(channel, on_entries=self._fold, on_history=self._ask)
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> str:
-        """Follow until the front ends; return nothing, or why to begin anew."""
+        """Follow until the front ends; return nothing, or why to begin anew: without a model."""
         at = self.model.cursor
         await self._link.open(at.incarnation, at.index)
+        why = ""
         try:
-            return await self._link.ended
+            why = await self._link.ended
         finally:
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
             self.model.close()
+            if why:
+                remove_database(self._path)
+        return why
 
     def _fold(self, entries: Sequence[Entry], commit: int) -> None:
         self.model.fold(entries)

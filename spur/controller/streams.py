@@ -160,8 +160,9 @@ class ChildStream:
     # -- inside
     def _begin(self, follow: Follow) -> None:
         # It may be ahead of a front that was started again: what it has is committed, and comes.
+        # The beginning is the same in every incarnation.
         now = self._front.incarnation
-        if follow.incarnation < now:
+        if follow.index and follow.incarnation < now:
             self._restart(f"it is of incarnation {follow.incarnation}, and the cluster of {now}")
             return
         self._next = follow.index + 1

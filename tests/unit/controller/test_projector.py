@@ -158,3 +158,25 @@ def test_it_goes_on_where_its_model_is(run: Run, directory: Path) -> None:
         assert (directory / MODEL_FILE).exists()
 
     run(story())
+
+
+def test_a_model_of_a_former_incarnation_is_dropped(run: Run, directory: Path) -> None:
+    """The cluster was restored from a backup: what lay behind the fork is not in its log."""
+
+    async def story() -> None:
+        pair = Pair(directory)
+        running = await pair.begin()
+        pair.stream.close()
+        await running
+        restored = Pair(directory)
+        restored.incarnation = 1
+        await restored.stream.open(restored.ours)
+        assert "incarnation" in await restored.projector.run()
+        assert not (directory / MODEL_FILE).exists()
+        anew = Pair(directory)
+        anew.incarnation = 1
+        running = await anew.begin()
+        anew.stream.close()
+        await running
+
+    run(story())
