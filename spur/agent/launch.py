@@ -116,10 +116,9 @@ def batch_setup(
             environment.pop(name, None)
         else:
             environment[name] = given
+    environment[b"SPUR_SOCKET"] = os.fsencode(site.relay)
     if site.slurm_conf:
         environment[b"SLURM_CONF"] = os.fsencode(site.slurm_conf)
-    else:
-        environment[b"SPUR_SOCKET"] = os.fsencode(site.relay)
     return Setup(
         path=script,
         argv=(script, *text.argv[1:]),

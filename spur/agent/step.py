@@ -232,10 +232,9 @@ class _Step:
         """Return what every task of this node finds."""
         environment = decode_environment(program.environment)
         site = self.attempt.manifest.site
+        environment[b"SPUR_SOCKET"] = os.fsencode(site.relay)
         if site.slurm_conf:
             environment[b"SLURM_CONF"] = os.fsencode(site.slurm_conf)
-        else:
-            environment[b"SPUR_SOCKET"] = os.fsencode(site.relay)
         found: dict[bytes, bytes | None] = {
             b"SLURM_WORKING_CLUSTER": site.working_cluster.encode() or None,
             b"SLURM_STEP_GPUS": None,

@@ -155,11 +155,13 @@ class Stream:
             return
         try:
             data = client.recv(_RECEIVE_BYTES)
-            if not data:
-                raise ConnectionResetError
-            for message in self._decoder.feed(data):
-                self.hear(decode_to_step(message))
+            messages = [decode_to_step(message) for message in self._decoder.feed(data)]
         except BlockingIOError:
             return
         except (OSError, PeerFault):
             self.detach()
+            return
+        if not data:
+            self.detach()
+        for message in messages:
+            self.hear(message)

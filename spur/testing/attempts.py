@@ -245,7 +245,9 @@ class Nursery:
         name = AttemptName(order.node, order.job_id, order.run, step, order.attempt)
         directory = self.spool / directory_name(name)
         directory.mkdir(parents=True, mode=0o711, exist_ok=True)
-        site = Site(relay="/relay", slurm_conf="", host_name=host_name, working_cluster="")
+        site = Site(
+            relay="/relay", slurm_conf="/etc/slurm.conf", host_name=host_name, working_cluster=""
+        )
         manifest = Manifest("boot", 0, 1, 1, order, site)
         (directory / MANIFEST).write_bytes(encode_manifest(manifest))
         life = self.lives[str(directory)] = Life(directory)

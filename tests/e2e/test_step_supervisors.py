@@ -258,11 +258,13 @@ def test_a_signal_reaches_the_tasks_and_what_they_started(tmp_path: Path) -> Non
 
     async def story(nursery: Nursery) -> None:
         _, client = await attached(nursery)
-        await client.say(shell(b"trap 'echo got; exit 6' USR1; echo up; while :; do sleep 9; done"))
+        await client.say(
+            shell(b"trap 'echo got; exit 6' USR1; echo up; while :; do sleep 0.1; done")
+        )
         await client.hear_until(lambda: b"up" in client.output())
         await client.say(Signal(signal.SIGUSR1))
         await client.hear_all()
-        assert b"got" in client.output()
+        assert b"got" in client.output(), client.heard
         assert client.ends() == {0: (6, 0)}
 
     tell(tmp_path, story)

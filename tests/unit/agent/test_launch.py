@@ -58,14 +58,14 @@ def test_files_are_appended_to_where_the_cluster_says_so() -> None:
 
 
 def test_commands_inside_a_job_find_its_cluster() -> None:
-    """A script submits another: through the agent, or by the slurm.conf of its node."""
+    """A script submits another: through the agent of its node, by which it is known as well."""
     order = launch_order(variables={b"SPUR_SOCKET": b"/of/the/submitter"})
     setup = batch_setup(order, SITE, text_of(order), me(), b"/s", "")
     assert setup.environment[b"SPUR_SOCKET"] == b"/relay"
     site = Site(relay="/relay", slurm_conf="/etc/c", host_name="", working_cluster="c:h:1:2:3")
     setup = batch_setup(launch_order(), site, text_of(order), me(), b"/s", "")
     assert setup.environment[b"SLURM_CONF"] == b"/etc/c"
-    assert b"SPUR_SOCKET" not in setup.environment
+    assert setup.environment[b"SPUR_SOCKET"] == b"/relay"
     assert setup.environment[b"SLURM_WORKING_CLUSTER"] == b"c:h:1:2:3"
 
 
