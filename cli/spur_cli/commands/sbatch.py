@@ -216,4 +216,7 @@ def _environment(settings: Settings) -> bytes:
     variables[b"SLURM_UMASK"] = b"%04o" % umask
     if export is not None:
         variables[b"SLURM_EXPORT_ENV"] = os.fsencode(export)
+        if export.upper() != "ALL":
+            # What a login would have is added on the node.
+            variables[b"SLURM_GET_USER_ENV"] = b"1"
     return encode_environment(exported(variables, None if export is None else os.fsencode(export)))
