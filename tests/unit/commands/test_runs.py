@@ -515,3 +515,22 @@ def test_too_many_reasons_are_refused_by_name(hall: Hall, many: str) -> None:
 def test_only_the_cluster_states_reasons(hall: Hall) -> None:
     """A user would like to know better."""
     refused(hall, StateReasons((), ()), "not-permitted", by=ADMIN)
+
+
+def test_files_that_cannot_be_opened_are_a_failed_launch(hall: Hall) -> None:
+    """The script never ran, since its input is not there: Slurm records 0:53."""
+    job_id = hall.start(hall.submit())
+    hall.report("n1", job_id, NodeShareState.ENDED, signal=53)
+    view = hall.view(job_id)
+    assert (view.state, view.reason) == (JobState.FAILED, Reason.LAUNCH_FAILURE)
+    assert (view.exit_code, view.signal) == (0, 53)
+
+
+def test_script_killed_with_its_node_has_no_exit_of_its_own(hall: Hall) -> None:
+    """An administrator takes the node down; the agent kills what runs there."""
+    job_id = hall.start(hall.submit(replace(SPEC, requeue=False)))
+    hall.cluster.ask(UpdateNodes("n1", NodeAction.DOWN, "smoke"), ADMIN)
+    hall.tick()
+    hall.report("n1", job_id, NodeShareState.ENDED, signal=15)
+    view = hall.view(job_id)
+    assert (view.state, view.exit_code, view.signal) == (JobState.NODE_FAIL, 0, 0)

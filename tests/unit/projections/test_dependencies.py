@@ -282,3 +282,11 @@ def test_deadline_in_the_past_is_refused(hall: Hall) -> None:
     """Somebody mistypes the year."""
     with pytest.raises(ValueError, match="deadline is over"):
         hall.submit(replace(SPEC, deadline_ns=1))
+
+
+def test_cancelled_job_shows_what_kept_it(hall: Hall) -> None:
+    """It was held when it was cancelled, as Slurm goes on to show."""
+    job_id = hall.submit(hold=True)
+    hall.cluster.ask(CancelJob(job_id, None), USER)
+    view = hall.view(job_id)
+    assert (view.state, view.reason) == (JobState.CANCELLED, Reason.HELD_BY_USER)
