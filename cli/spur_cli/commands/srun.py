@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spur.slurm.layers import Layer
 from spur.slurm.stepasks import options_inside, step_wish
@@ -29,6 +29,9 @@ from spur_cli.slurm.allocation import Allocation, look_up, obtain, release
 from spur_cli.slurm.people import LocalCalendar
 from spur_cli.slurm.session import Session, guarded
 from spur_cli.slurm.signals import Signals
+
+if TYPE_CHECKING:
+    from spur_cli.slurm.launch import StepRun
 
 __all__ = ["run"]
 
@@ -101,6 +104,7 @@ def _alone(
         signals,
         immediate_s=values.get("immediate_s"),
         is_quiet=bool(values.get("quiet")),
+        meanwhile=_step_run,
     )
     status = 1
     try:
@@ -145,6 +149,13 @@ def _in_own(values: dict[str, Any], job: JobView) -> dict[str, Any]:
 # -- one step
 
 
+def _step_run() -> type[StepRun]:
+    """Return what stays with a step; loaded while the cluster looks for a place."""
+    from spur_cli.slurm.launch import StepRun
+
+    return StepRun
+
+
 def _step(
     session: Session,
     allocation: Allocation,
@@ -165,11 +176,8 @@ def _step(
     name = values["name"] if "name" in values else os.path.basename(words[0])
     if allocation.is_ours:
         name = os.path.basename(words[0])
-    # What opens files and sockets is imported while the controller works.
     started = _start(session, job, wish.ask, values, name, signals)
-    from spur_cli.slurm.launch import StepRun
-
-    return StepRun(
+    return _step_run()(
         session=session,
         job=job,
         step=started.step,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from spur.slurm.submission import Submission
@@ -65,8 +66,11 @@ def obtain(
     *,
     immediate_s: int | None,
     is_quiet: bool,
+    meanwhile: Callable[[], object],
 ) -> Allocation:
     """Submit and wait until the job runs; what is cut short is cancelled.
+
+    `meanwhile` is called once while the cluster looks for a place.
 
     Raises: SlurmError when there is no allocation.
     """
@@ -83,6 +87,7 @@ def obtain(
     )
     if isinstance(answer, Rejection):
         raise _refused(session, submission, answer)
+    meanwhile()
     return _wait(session, answer.job_id, signals, immediate_s=immediate_s, is_quiet=is_quiet)
 
 
