@@ -15,6 +15,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 __all__ = ["enter", "is_needed"]
@@ -24,13 +25,10 @@ INSIDE = "SPUR_CONFORMANCE_INSIDE"
 
 def _needed() -> list[Path]:
     """Return what commands read of us."""
-    import msgspec
-
-    import spur
-    import spur_cli
-
-    packages = (spur, spur_cli, msgspec)
-    places = [Path(package.__file__ or "/").resolve().parent.parent for package in packages]
+    # By name: commands are run by this kit, and known to nothing below them.
+    found = (find_spec(name) for name in ("spur", "spur_cli", "msgspec"))
+    files = [Path(spec.origin) for spec in found if spec is not None and spec.origin]
+    places = [file.resolve().parent.parent for file in files]
     return [Path(sys.base_prefix), Path(sys.prefix), Path(sys.executable).parent, *places]
 
 
