@@ -77,7 +77,14 @@ async def _end(client: Client) -> None:
 
 
 def _submission(partition: str) -> SubmitJob:
-    spec = replace(SPEC, name="true", partitions=(PartitionName(partition),), account="", qos="")
+    spec = replace(
+        SPEC,
+        name="true",
+        partitions=(PartitionName(partition),),
+        account="",
+        qos="",
+        time_limit_s=60,
+    )
     made = submission(spec)
     script, environment, text = made.attachments
     return replace(

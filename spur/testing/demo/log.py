@@ -1,29 +1,20 @@
-"""What Spur does so far, shown to a stranger: three real controllers, and a log that can't be lost.
-
-    ops/demo
-
-Everything happens in one directory on this machine: controllers are made and started, jobs are
-submitted, the leader is killed, a byte of the ledger is changed. Each step says what to look at.
-"""
+"""The second part: three real controllers, a leader that dies, and a byte that is changed."""
 
 from __future__ import annotations
 
 import asyncio
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from rich.console import Console
-from rich.panel import Panel
 from rich.table import Table
 
 from spur.client.client import Client
 from spur.testing.builders import SMALL_CONFIG
 from spur.testing.controllers import ControllerProcess, Controllers
+from spur.testing.demo.narrator import Narrator
 from spur.testing.hall import submission
 from spur.values.arrays import TaskSet, format_tasks
 from spur.values.config import ConfigFile
@@ -44,7 +35,7 @@ from spur.wire.jobs import (
     decode_job_view,
 )
 
-__all__ = ["Demo", "main"]
+__all__ = ["LogDemo", "show_log"]
 
 A = TypeVar("A", bound=Answer)
 
@@ -54,11 +45,11 @@ LEVEL_LOOKS = 600
 """How often a restarted controller is looked at before it counts as lost, 50 ms apart."""
 
 
-class Demo:
-    """The steps of the demonstration, in order."""
+class LogDemo:
+    """The steps, in order."""
 
-    def __init__(self, directory: Path, console: Console) -> None:
-        self._console = console
+    def __init__(self, directory: Path, narrator: Narrator) -> None:
+        self._tell = narrator
         self._directory = directory
         self._controllers = Controllers.create(directory, 3, first_port=FIRST_PORT)
 
@@ -74,35 +65,28 @@ class Demo:
         finally:
             self._controllers.stop()
 
-    # -- narration
-    def _step(self, title: str, text: str) -> None:
-        self._console.print()
-        self._console.print(Panel(text, title=f"[bold]{title}[/bold]", title_align="left"))
-
-    def _note(self, text: str) -> None:
-        self._console.print(f"  {text}", highlight=False)
-
     def _spur(self, *words: str) -> int:
         """Run a command of `spur` as a person would, and show what it prints."""
-        self._console.print(f"  [bold]$ spur {' '.join(words)}[/bold]", highlight=False)
+        self._tell.command(f"spur {' '.join(words)}")
         argv = [sys.executable, "-c", "from spur_cli.main import main; raise SystemExit(main())"]
         done = subprocess.run([*argv, *words], capture_output=True, text=True, check=False)
-        for line in (done.stdout + done.stderr).splitlines():
-            self._console.print(f"    {line}", highlight=False, soft_wrap=True, markup=False)
+        self._tell.output(done.stdout + done.stderr)
         return done.returncode
 
     # -- while the controllers run
     async def _alive(self) -> None:
         controllers = self._controllers
-        self._step(
-            "1. Three controllers",
+        self._tell.step(
+            "10. Three controllers",
             f"A cluster of three was made in {self._directory}: one genesis, one certificate\n"
             "authority, a directory each. No shared disk, no database, no shared secret.",
         )
         began = time.monotonic()
         controllers.start()
         leader = await controllers.leader()
-        self._note(f"{leader.directory.name} leads, {time.monotonic() - began:.1f} s after start")
+        self._tell.note(
+            f"{leader.directory.name} leads, {time.monotonic() - began:.1f} s after start"
+        )
         async with controllers.client() as client:
             await self._submit(client)
             await self._lose_the_leader(client)
@@ -110,8 +94,8 @@ class Demo:
         await self._show_controllers()
 
     async def _submit(self, client: Client) -> None:
-        self._step(
-            "2. Jobs are events",
+        self._tell.step(
+            "11. Jobs are events",
             "A configuration is taken, then jobs. Each request is one entry of the log,\n"
             "answered once a majority has it on disk. So is an array of 100 000 tasks.",
         )
@@ -120,17 +104,17 @@ class Demo:
         _must(await client.ask(Reconfigure(files), Configured))
         for _ in range(3):
             answer = _must(await client.ask(submission(), JobAccepted))
-            self._note(f"Submitted batch job {answer.job_id}")
+            self._tell.note(f"Submitted batch job {answer.job_id}")
         tasks = TaskSet.of(range(ARRAY_TASKS))
         answer = _must(await client.ask(submission(tasks=tasks, throttle=5), JobAccepted))
-        self._note(f"Submitted batch job {answer.job_id} (array {format_tasks(tasks)}%5)")
+        self._tell.note(f"Submitted batch job {answer.job_id} (array {format_tasks(tasks)}%5)")
         _must(await client.do(CancelJob(JobId(1), None)))
         _must(await client.do(HoldJob(JobId(2), None, Hold.USER)))
-        self._note("job 1 was cancelled, job 2 is held")
+        self._tell.note("job 1 was cancelled, job 2 is held")
 
     async def _lose_the_leader(self, client: Client) -> None:
-        self._step(
-            "3. The leader dies",
+        self._tell.step(
+            "12. The leader dies",
             "kill -9 of the controller that leads. The client asks on with the same\n"
             "request id until another one answers: nothing is lost or done twice.",
         )
@@ -139,12 +123,14 @@ class Demo:
         leader.kill()
         answer = _must(await client.ask(submission(), JobAccepted))
         took_s = time.monotonic() - began
-        self._note(f"killed {leader.directory.name}; batch job {answer.job_id} was accepted")
-        self._note(f"[bold]{took_s:.2f} s[/bold] from the kill to the next accepted submission")
+        self._tell.note(f"killed {leader.directory.name}; batch job {answer.job_id} was accepted")
+        self._tell.note(
+            f"[bold]{took_s:.2f} s[/bold] from the kill to the next accepted submission"
+        )
         _must(await client.do(ReleaseJob(JobId(2), None)))
         leader.start()
         await self._wait_until_level(leader)
-        self._note(f"{leader.directory.name} was started again and has caught up")
+        self._tell.note(f"{leader.directory.name} was started again and has caught up")
 
     async def _wait_until_level(self, late: ControllerProcess) -> None:
         others = [member for member in self._controllers.members if member is not late]
@@ -167,7 +153,7 @@ class Demo:
         for row in map(decode_job_view, page.rows):
             tasks = format_tasks(row.tasks) if row.tasks is not None else ""
             table.add_row(str(row.job_id), tasks, row.spec.name, row.state, row.hold.name.lower())
-        self._console.print(table)
+        self._tell.show(table)
 
     async def _show_controllers(self) -> None:
         table = Table("controller", "pid", "leads", "term", "commit", title="the controllers")
@@ -176,13 +162,13 @@ class Demo:
             leads = "yes" if info.leads else ""
             cells = (member.directory.name, member.pid, leads, info.term, info.commit)
             table.add_row(*map(str, cells))
-        self._console.print(table)
+        self._tell.show(table)
 
     # -- on the stopped directories
     def _stopped(self) -> None:
         homes = [str(member.directory) for member in self._controllers.members]
-        self._step(
-            "4. The ledger",
+        self._tell.step(
+            "13. The ledger",
             "The controllers are stopped. What was committed lies in each directory: the\n"
             "same bytes on all three, each record chained to the one before by SHA-256.",
         )
@@ -190,8 +176,8 @@ class Demo:
         for home in homes:
             if self._spur("log", "verify", home, "--replay"):
                 raise SpurError("the ledger does not verify")
-        self._step(
-            "5. One byte is changed",
+        self._tell.step(
+            "14. One byte is changed",
             "Somebody edits the ledger of one controller behind our back.",
         )
         victim = Path(homes[2]) / "ledger" / "000000000001.raw"
@@ -200,7 +186,7 @@ class Demo:
         victim.write_bytes(data)
         if not self._spur("log", "verify", homes[2]):
             raise SpurError("a changed byte was not noticed")
-        self._note("the changed record is named; a controller repairs it from its peers")
+        self._tell.note("the changed record is named; a controller repairs it from its peers")
 
 
 def _must(answer: A | Rejection) -> A:
@@ -209,23 +195,9 @@ def _must(answer: A | Rejection) -> A:
     return answer
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Show everything in a fresh directory; the exit status is 1 when a step went wrong."""
-    console = Console()
-    directory = Path(arguments[0]).resolve()
-    shutil.rmtree(directory, ignore_errors=True)
-    directory.mkdir(parents=True)
-    began = time.monotonic()
-    try:
-        Demo(directory, console).run()
-    except SpurError as fault:
-        console.print(f"[bold red]the demonstration stopped:[/bold red] {fault}")
-        return 1
-    took_s = time.monotonic() - began
-    console.print(f"\nThat was it, in {took_s:.0f} s. All of it lies in {directory}.")
-    console.print("Where to go on: README.md, ARCHITECTURE.md, docs/log-contract.md")
-    return 0
+def show_log(directory: Path, narrator: Narrator) -> None:
+    """Show what becomes of a log when a leader dies, and when somebody edits it.
 
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    Raises: SpurError when something is not as it should be.
+    """
+    LogDemo(directory, narrator).run()
