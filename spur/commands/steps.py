@@ -178,8 +178,10 @@ def _ended(job_id: JobId, row: StepsRow, step: OpenStep, run: RunRow) -> StepEnd
     """Return the record of a step whose nodes have all reported it."""
     kind = ended_state(step)
     if run.stop is not None and step.stop is None and kind is StepState.FAILED:
-        # Its run was stopped and took it along.
-        kind = StepState.CANCELLED
+        # Its run was stopped and took it along, unless its holder let it go after the step's end.
+        is_released = run.stop.state in (JobState.COMPLETED, JobState.FAILED)
+        if step.signal or not is_released:
+            kind = StepState.CANCELLED
     return StepEnded(job_id, row.run, step.step_id, kind, step.exit_code, step.signal, step.end_ns)
 
 

@@ -1,5 +1,6 @@
 """The demonstration, run as a newcomer runs it (the set-up apart)."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,6 @@ SEEN = (
     "DUE TO TIME LIMIT",
     "saved what I have",
     "the run is recorded as COMPLETED",
-    "MiB of memory",
     "from the kill to the next accepted submission",
     "ledger segment 1 is damaged at byte",
 )
@@ -36,6 +36,9 @@ def test_demo_shows_jobs_and_then_a_log_that_is_not_lost(tmp_path: Path) -> None
     argv = [sys.executable, "-m", demo.__name__, str(tmp_path / "demo")]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
+    memory_mib = re.search(r"processes of the cluster have (\d+) MiB of memory", done.stdout)
+    assert memory_mib is not None
+    assert int(memory_mib[1]) < 1_000
     place = 0
     for words in SEEN:
         assert words in done.stdout[place:], f"{words}\n{done.stdout}"

@@ -48,6 +48,20 @@ def test_cluster_comes_up_comes_back_and_ends(cluster: MachineCluster) -> None:
     assert cluster.shell("squeue -h -o %i") == "1\n"
 
 
+def test_lone_clock_is_vouched_for_after_a_long_time_down(cluster: MachineCluster) -> None:
+    """Someone comes back after the weekend: the one controller's clock is days past its last stamp.
+
+    Nobody else's clock could tell, so the one who stands before the machine vouches for it.
+    """
+    cluster.up("--nodes", "1")
+    cluster.run("down")
+    settings = cluster.directory / "controllers" / "c1" / "spurctld.toml"
+    with settings.open("a") as file:
+        file.write(f"clock_offset_ms = {3 * 86_400_000}\n")
+    cluster.up()
+    assert cluster.shell("sbatch --begin=now+1hour --wrap true") == "Submitted batch job 1\n"
+
+
 def test_three_controllers_answer_whoever_leads(cluster: MachineCluster) -> None:
     """Someone asks for three and kills the one that leads: commands go on."""
     cluster.up("--controllers", "3")
@@ -122,8 +136,11 @@ def test_ordinary_user_has_a_cluster_without_root() -> None:
             conf = cluster.directory / "conf" / "slurm.conf"
             conf.write_text(conf.read_text().replace("MaxTime=INFINITE", "MaxTime=60"))
             assert "1:00:00" in cluster.shell("spur reconfigure $SLURM_CONF 2>/dev/null; sinfo")
-            assert cluster.shell("sbatch --begin=now+1hour --wrap id") == "Submitted batch job 1\n"
-            assert cluster.shell("squeue -h -o '%u %i'") == "nobody 1\n"
+            assert cluster.shell("sbatch -o out --wrap 'id -un'") == "Submitted batch job 1\n"
+            cluster.wait_for("squeue -h", "")
+            assert (cluster.directory / "out").read_text() == "nobody\n"
+            assert cluster.shell("sacct -n -P -X -o user,state") == "nobody|COMPLETED\n"
+            assert cluster.shell("srun -N2 id -un") == "nobody\nnobody\n"
         finally:
             cluster.run("down")
 

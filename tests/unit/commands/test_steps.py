@@ -408,6 +408,21 @@ def test_an_allocation_ends_as_its_holder_says(
     refused(hall, ReleaseAllocation(job_id, 0, 0), "job-ended")
 
 
+@pytest.mark.parametrize(
+    ("exit_code", "signal", "state"),
+    [(7, 0, StepState.FAILED), (0, 15, StepState.CANCELLED), (0, 0, StepState.COMPLETED)],
+)
+def test_a_step_that_failed_by_itself_is_no_cancelled_one(
+    hall: Hall, exit_code: int, signal: int, state: StepState
+) -> None:
+    """Srun has seen its task exit and is gone before the node reports the step."""
+    job_id = running(hall, batch=False)
+    step_id = hall.start_step(job_id, STEP)
+    assert hall.cluster.ask(ReleaseAllocation(job_id, exit_code, signal), USER) == Done()
+    hall.report_step("n1", job_id, step_id, ENDED, exit_code=exit_code, signal=signal)
+    assert [end.state for end in ends_of(hall, job_id)] == [state]
+
+
 def test_a_batch_job_is_not_released(hall: Hall) -> None:
     """Someone ends another kind of job this way, or another's."""
     job_id = running(hall)
