@@ -21,6 +21,7 @@ from pathlib import Path
 from spur.client.address import parse_address
 from spur.client.blocking import BlockingClient
 from spur.client.faults import OutcomeUnknown
+from spur.client.tls import credentials_in
 from spur.controller.authority import Authority, write_credentials
 from spur.controller.birth import AUTHORITY_DIRECTORY, TLS_DIRECTORY
 from spur.controller.settings import load_settings
@@ -136,7 +137,10 @@ def issue(options: Namespace) -> str:
         settings=dict(pairs),
     )
     try:
-        with BlockingClient([f"unix:{(options.dir / settings.socket).absolute()}"]) as client:
+        # With the controller's own certificate, the leader is found from any of them.
+        tls = credentials_in(options.dir / TLS_DIRECTORY)
+        socket = f"unix:{(options.dir / settings.socket).absolute()}"
+        with BlockingClient([socket], tls=tls) as client:
             host_id = enrol(client, authority, new)
     except OutcomeUnknown as unknown:
         raise OperatorFault(f"{unknown}; give the same command again") from unknown

@@ -62,8 +62,9 @@ def _limit(seconds: int | None) -> str:
 
 def _nodes_limit(partition: PartitionRow) -> str:
     block = partition.block
-    most = "any number" if block.nodes_max is None else str(block.nodes_max)
-    return f"{block.nodes_min} to {most} nodes"
+    if block.nodes_max is None:
+        return f"{block.nodes_min} or more nodes" if block.nodes_min else "any number of nodes"
+    return f"{block.nodes_min} to {block.nodes_max} nodes"
 
 
 def _has_nodes(need: Need, partition: PartitionRow, limit_s: int | None) -> bool:

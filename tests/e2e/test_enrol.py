@@ -62,3 +62,18 @@ def test_host_is_enrolled_once_and_certified_as_often_as_asked(
         assert main([*words[:5], "--role", "login", *words[7:]]) == 78
     finally:
         assert member.stop() == 0
+
+
+def test_host_is_enrolled_from_a_controller_that_follows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An operator is logged in on whichever of three controllers: any of them finds the leader."""
+    controllers = Controllers.create(tmp_path, 3, first_port=23210, settings="tick_ms = 15\n")
+    controllers.start()
+    try:
+        for member in controllers.members:
+            words = ["issue", "--dir", str(member.directory), "--host", "h1", "--role", "compute"]
+            assert main([*words, "--out", str(tmp_path / "a")]) == 0
+        assert len(set(capsys.readouterr().out.splitlines())) == 1
+    finally:
+        controllers.stop()

@@ -42,6 +42,7 @@ def test_a_job_that_waits_for_gpus_is_told_how_many_are_free() -> None:
     assert (explained.state, explained.reason) == (JobState.PENDING, Reason.RESOURCES)
     shown = lines(explained)
     assert shown["hold"] == "released | released | passes"
+    assert shown["nodes of the partition's jobs"].endswith("| any number of nodes | passes")
     assert shown["partition in use"] == "UP or DRAIN | UP | passes"
     assert shown["node size"].endswith("| 1 of 2 nodes | passes")
     assert shown["free CPUs"] == "1 | 4 on 1 nodes | passes"
