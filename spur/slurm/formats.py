@@ -11,7 +11,7 @@ Source: squeue(1) --format, --Format; sinfo(1); transcripts of Slurm 22.05.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 __all__ = ["LONG_SIZE", "Cell", "Column", "Layout", "pad", "parse_format", "parse_long_format"]
@@ -73,15 +73,28 @@ class Layout(NamedTuple, Generic[T]):
 
     def line(self, row: T) -> str:
         """Return the line of one row."""
-        parts = [self.prefix]
-        for column, size, is_right, suffix in self.cells:
-            if column is not None:
-                text = column.value(row)
-                if column.cuts or len(text) < size:
-                    text = pad(text, size, is_right=is_right)
-                parts.append(text)
-            parts.append(suffix)
-        return "".join(parts)
+        return next(self.lines((row,)))
+
+    def lines(self, rows: Iterable[T]) -> Iterator[str]:
+        """Yield the line of each row."""
+        shape = "".join([_plain(self.prefix), *map(_shape, self.cells)])
+        values = [cell.column.value for cell in self.cells if cell.column is not None]
+        for row in rows:
+            yield shape % tuple([value(row) for value in values])
+
+
+def _shape(cell: Cell[T]) -> str:
+    """Return a cell for the operator %, which pads and cuts by itself."""
+    column, size, is_right, suffix = cell
+    if column is None:
+        return _plain(suffix)
+    width = f"{'' if is_right else '-'}{size}" if size else ""
+    cut = f".{size}" if size and column.cuts else ""
+    return f"%{width}{cut}s{_plain(suffix)}"
+
+
+def _plain(text: str) -> str:
+    return text.replace("%", "%%")
 
 
 def pad(text: str, size: int, *, is_right: bool) -> str:

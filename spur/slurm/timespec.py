@@ -10,6 +10,7 @@ Source: sbatch(1) --time, --begin; squeue(1); scontrol(1).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from spur.values import timespec
@@ -51,6 +52,7 @@ def parse_time_limit(text: str) -> int:
     return limit_s
 
 
+@lru_cache(maxsize=256)  # of the thousands of jobs that wait none has run
 def format_duration(seconds: int) -> str:
     """Spell a length of time as squeue and sinfo do: 0:06, 20:00, 1:00:00, 1-02:00:00."""
     minutes, rest_s = divmod(max(seconds, 0), 60)

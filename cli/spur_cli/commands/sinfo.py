@@ -63,7 +63,7 @@ def show(session: Session, arguments: list[str]) -> int:
         if values.get("long"):
             sys.stdout.write(time.strftime("%a %b %d %H:%M:%S %Y\n"))
         sys.stdout.write(layout.header() + "\n")
-    sys.stdout.write("".join(layout.line(group) + "\n" for group in groups))
+    sys.stdout.write("".join(f"{text}\n" for text in layout.lines(groups)))
     return 0
 
 

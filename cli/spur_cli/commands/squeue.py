@@ -60,7 +60,7 @@ def _squeue(session: Session, arguments: list[str]) -> int:
     shown: list[JobLine] = []
     if wanted is not None:
         shown = _lines(session, values, wanted, names, with_texts=with_texts)
-    sys.stdout.write("".join(layout.line(row) + "\n" for row in sorted_lines(shown, keys)))
+    sys.stdout.write("".join(f"{text}\n" for text in layout.lines(sorted_lines(shown, keys))))
     return 0
 
 
@@ -96,7 +96,7 @@ def _steps(session: Session, line: Layer, values: Values, wanted: JobFilter | No
     if isinstance(found, Rejection):
         raise SlurmError(f"slurm_load_jobs error: {sentence_of(found)}", *_hint(found))
     lines = sorted((row for row in found if is_meant(row, words)), key=by_partition)
-    sys.stdout.write("".join(layout.line(row) + "\n" for row in lines))
+    sys.stdout.write("".join(f"{text}\n" for text in layout.lines(lines)))
     return 0
 
 
@@ -213,7 +213,9 @@ def _lines(
         lines = [line._replace(converts=False) for line in lines]
     if values.get("array"):
         lines = list(split_tasks(lines))
-    return [line for line in lines if all(test(line) for test in _tests(values, names))]
+    for test in _tests(values, names):
+        lines = [line for line in lines if test(line)]
+    return lines
 
 
 def _hint(rejection: Rejection) -> tuple[str, ...]:

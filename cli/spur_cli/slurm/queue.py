@@ -50,10 +50,10 @@ class Queue:
 
     def _reason(self, job: JobView, now_ns: int) -> str:
         if job.state is not JobState.PENDING or job.reason is not Reason.NONE:
-            return job.reason.value
+            return job.reason
         if job.spec.begin_ns > now_ns:
-            return Reason.BEGIN_TIME.value
-        return self.reasons.get((job.spec.partitions[0], job.shape), job.reason).value
+            return Reason.BEGIN_TIME
+        return self.reasons.get((job.spec.partitions[0], job.shape), job.reason)
 
     def limit_s(self, job: JobView) -> int:
         """Return the job's time limit, or its partition's; 0 for none."""
@@ -94,7 +94,9 @@ def _fetch_out(session: Session, queue: Queue) -> frozenset[str]:
     names = {
         name
         for job in queue.jobs
-        if job.state is JobState.PENDING and queue.reason(job, 0) == Reason.REQ_NODE_NOT_AVAIL
+        if job.spec.ask.nodes_required
+        and job.state is JobState.PENDING
+        and queue.reason(job, 0) == Reason.REQ_NODE_NOT_AVAIL
         for name in parse_hostlist(job.spec.ask.nodes_required)
     }
     if not names:

@@ -121,7 +121,7 @@ class JobLine(NamedTuple):
 
 def state_word(job: JobView) -> str:
     """Return the state in the word that is shown."""
-    return COMPLETING if job.completing else job.state.value
+    return COMPLETING if job.completing else job.state
 
 
 def format_gres(asks: tuple[GresAsk, ...], per: Per) -> str:
