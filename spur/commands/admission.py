@@ -10,9 +10,10 @@ import msgspec
 
 from spur.commands.decide import Context
 from spur.commands.nodeasks import refuse_nodes, with_default_memory
+from spur.commands.partitionlimits import refuse_by_partitions
 from spur.commands.permissions import Role, role_of
 from spur.projections.attachments import ATTACHMENT_NAMES
-from spur.projections.cluster import settings_of
+from spur.projections.cluster import parameter_of, settings_of
 from spur.projections.partitions import default_partition
 from spur.projections.state import State
 from spur.values.arrays import TaskSet
@@ -21,6 +22,7 @@ from spur.values.dependencies import CONDITIONS_MAX
 from spur.values.errors import Rejection
 from spur.values.ids import PartitionName
 from spur.values.jobspec import JobSpec, ResourceAsk, decode_text
+from spur.values.licenses import parse_licenses
 from spur.values.tres import Per
 from spur.wire.declare import Attachment
 from spur.wire.jobs import SubmitJob
@@ -109,6 +111,7 @@ def refuse_submission(state: State, request: SubmitJob, context: Context) -> Rej
         _refuse_partitions(state, spec.partitions)
         or _refuse_spec(spec)
         or refuse_nodes(state, spec.ask)
+        or _refuse_site(state, spec.ask)
         or _refuse_nice(state, spec.nice, context)
         or _refuse_priority(state, request.priority, context)
         or _refuse_attachments(request.attachments, batch=spec.batch)
@@ -122,7 +125,29 @@ def refuse_submission(state: State, request: SubmitJob, context: Context) -> Rej
     settings = settings_of(state)
     if len(state.jobs) >= settings.job_count_max:
         return _over("job-count-max", settings.job_count_max, len(state.jobs) + 1)
-    return _refuse_array(request, settings.array_size_max)
+    return _refuse_array(request, settings.array_size_max) or refuse_by_partitions(
+        state, request, context
+    )
+
+
+def _refuse_site(state: State, ask: ResourceAsk) -> Rejection | None:
+    """Return why an ask names licences that are not there, or a reservation, or None."""
+    if ask.reservation:
+        text = f"there is no reservation {ask.reservation!r}"
+        return Rejection("unknown-reservation", f"{text}; nothing was changed")
+    if not ask.licenses:
+        return None
+    there = dict(parse_licenses(parameter_of(state, "Licenses")) or ())
+    asked = parse_licenses(ask.licenses)
+    if asked is None:
+        return Rejection(
+            "invalid-license", f"{ask.licenses!r} is no list of licences; nothing was changed"
+        )
+    for name, count in asked:
+        if there.get(name, 0) < count:
+            text = f"there are {there.get(name, 0)} licences {name!r}, and this needs {count}"
+            return Rejection("invalid-license", f"{text}; nothing was changed")
+    return None
 
 
 def _refuse_priority(state: State, priority: int | None, context: Context) -> Rejection | None:

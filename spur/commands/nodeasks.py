@@ -21,6 +21,7 @@ __all__ = ["refuse_nodes", "with_default_memory"]
 def refuse_nodes(state: State, ask: ResourceAsk) -> Rejection | None:
     """Return why an ask names nodes or features that no cluster of this configuration has."""
     known = state.block_of_node
+    asked = []
     for text in (ask.nodes_required, ask.nodes_excluded):
         try:
             names = parse_hostlist(text)
@@ -29,6 +30,12 @@ def refuse_nodes(state: State, ask: ResourceAsk) -> Rejection | None:
         missing = next((name for name in names if known.key(name) is None), None)
         if missing is not None:
             return Rejection("unknown-node", f"there is no node {missing!r}; nothing was changed")
+        asked.append(names)
+    both = sorted(set(asked[0]).intersection(asked[1]))
+    if both:
+        return Rejection(
+            "unknown-node", f"node {both[0]!r} is required and excluded; nothing was changed"
+        )
     for text in (ask.features, ask.preferred):
         refused = _refuse_features(state, text) if text else None
         if refused is not None:

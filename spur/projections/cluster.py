@@ -46,6 +46,7 @@ __all__ = [
     "RoleRow",
     "config_of",
     "newborn",
+    "parameter_of",
     "settings_of",
 ]
 
@@ -117,6 +118,17 @@ def newborn(cluster_id: bytes, incarnation: int) -> ClusterRow:
 def settings_of(state: State) -> ClusterSettings:
     """Return the cluster's settings. Raises: KeyError before the first configuration."""
     return state.config[1].settings
+
+
+def parameter_of(state: State, name: str) -> str:
+    """Return a parameter of slurm.conf that has no field, as written; empty when it is not there.
+
+    Raises: KeyError before the first configuration.
+    """
+    for parameter in state.config[1].parameters:
+        if parameter.name == name:
+            return parameter.value
+    return ""
 
 
 def config_of(state: State) -> Config | None:

@@ -32,6 +32,7 @@ from spur.projections.dependencies import (
     looks_often,
     namesakes_key,
 )
+from spur.projections.derived import Derived
 from spur.projections.indexes import (
     Counts,
     Group,
@@ -91,9 +92,11 @@ class State:
             "hosts", int, HostRow, journal, self.host_of_name
         )
         self.roles: Table[RoleKey, RoleRow] = Table("roles", RoleKey, RoleRow, journal)
+        #: What follows from configured nodes and partitions alone.
+        self.of_hardware = Derived()
         self.block_of_node: Spread[str, NodeBlockRow] = Spread(names_in_block)
         self.node_blocks: Table[str, NodeBlockRow] = Table(
-            "node_blocks", str, NodeBlockRow, journal, self.block_of_node
+            "node_blocks", str, NodeBlockRow, journal, self.block_of_node, self.of_hardware
         )
         #: Nodes that are lost or down, whose runs are given up.
         self.nodes_out: Group[NodeName, NodeRow] = Group(is_out)
@@ -103,7 +106,7 @@ class State:
         )
         self.members = Members()
         self.partitions: Table[PartitionName, PartitionRow] = Table(
-            "partitions", str, PartitionRow, journal, self.members
+            "partitions", str, PartitionRow, journal, self.members, self.of_hardware
         )
         self.requests_oldest: Oldest[RequestKey, RequestRow] = Oldest(lambda _, row: row.index)
         self.requests: Table[RequestKey, RequestRow] = Table(

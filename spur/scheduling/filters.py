@@ -29,6 +29,7 @@ __all__ = [
     "NodeFilter",
     "Sorter",
     "Sorting",
+    "is_plainly_enough",
     "kind_passes",
     "lacking",
     "refused_group",
@@ -258,7 +259,7 @@ def lacking(need: Need, sorting: Sorting) -> Reason:
 
 
 def _is_enough_idle(need: Need, sorting: Sorting, *, with_out: bool) -> bool:
-    if _is_plainly_enough(need, sorting, with_out=with_out):
+    if is_plainly_enough(need, sorting, with_out=with_out):
         return True
     sites = [*sorting.usable, *(sorting.out if with_out else ())]
     if not sites or need.is_single:
@@ -267,7 +268,7 @@ def _is_enough_idle(need: Need, sorting: Sorting, *, with_out: bool) -> bool:
     return choose(need, idle) is not None
 
 
-def _is_plainly_enough(need: Need, sorting: Sorting, *, with_out: bool) -> bool:
+def is_plainly_enough(need: Need, sorting: Sorting, *, with_out: bool) -> bool:
     """Whether kinds and their numbers alone show that idle nodes are enough."""
     if need.required or need.ask.contiguous or len(need.ways) != 1 or need.ways[0].some:
         return False

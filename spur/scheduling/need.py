@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spur.projections.cluster import parameter_of
 from spur.projections.partitions import may_share
 from spur.projections.state import State
 from spur.values.config import ClusterSettings, OverSubscribe, PartitionBlock
@@ -82,10 +83,8 @@ def counts_memory(state: State) -> bool:
 
     Source: slurm.conf(5) SelectTypeParameters.
     """
-    for parameter in state.config[1].parameters:
-        if parameter.name == "SelectTypeParameters":
-            return "memory" in parameter.value.lower()
-    return True
+    chosen = parameter_of(state, "SelectTypeParameters")
+    return not chosen or "memory" in chosen.lower()
 
 
 def need_of(

@@ -215,6 +215,12 @@ def _node_shape(values: Mapping[str, Any]) -> tuple[int, int, int]:
     )
 
 
+def _whole_shape(values: Mapping[str, Any]) -> int:
+    """Return how many tasks fill what --extra-node-info asks of a node."""
+    sockets, cores, threads = values.get("extra_node_info", (1, 1, 1))
+    return (sockets or 1) * (cores or 1) * (threads or 1)
+
+
 def _counts(values: Mapping[str, Any], program: str, warnings: list[str]) -> tuple[int, int, int]:
     """Return the fewest and the most nodes, and the tasks."""
     nodes_min, nodes_max = values.get("nodes", (1, 0))
@@ -227,7 +233,8 @@ def _counts(values: Mapping[str, Any], program: str, warnings: list[str]) -> tup
         nodes_min = required
     tasks = values.get("tasks")
     if tasks is None:
-        return nodes_min, nodes_max, nodes_min * values.get("tasks_per_node", 1)
+        of_node = values.get("tasks_per_node") or _whole_shape(values)
+        return nodes_min, nodes_max, nodes_min * of_node
     if tasks < nodes_min:
         warnings.append(
             f"{program}: Warning: can't run {tasks} processes on {nodes_min} nodes, "

@@ -18,6 +18,7 @@ __all__ = [
     "VERSION",
     "SlurmError",
     "Wording",
+    "detail_of",
     "error_line",
     "error_number",
     "sentence_of",
@@ -47,7 +48,12 @@ class Wording(NamedTuple):
     sentence: str
     number: int
     """Slurm's error number; scancel exits with its last eight bits."""
+    detail: str = ""
+    """What it says on a line of its own before; empty for nothing."""
 
+
+_NO_NODES = "Requested node configuration is not available"
+_BAD_TIME = "Requested time limit is invalid (missing or exceeds some limit)"
 
 _WORDINGS = {
     "unknown-job": Wording("Invalid job id specified", 2017),
@@ -64,8 +70,25 @@ _WORDINGS = {
     "invalid-feature": Wording("Invalid feature specification", 2025),
     "requeue-disabled": Wording("Requested operation is presently disabled", 2036),
     "invalid-dependency": Wording("Circular job dependency", 2092),
-    "invalid-deadline": Wording(
-        "Requested time limit is invalid (missing or exceeds some limit)", 2051
+    "invalid-deadline": Wording(_BAD_TIME, 2051),
+    "over-cpu-limit": Wording("More processors requested than permitted", 2005),
+    "over-node-limit": Wording("Node count specification invalid", 2006),
+    "over-time-limit": Wording(_BAD_TIME, 2051),
+    "over-memory-limit": Wording("Memory required by task is not available", 2044),
+    "nodes-unavailable": Wording(_NO_NODES, 2014),
+    "cpus-unavailable": Wording(_NO_NODES, 2014, "CPU count per node can not be satisfied"),
+    "memory-unavailable": Wording(_NO_NODES, 2014, "Memory specification can not be satisfied"),
+    "disk-unavailable": Wording(
+        _NO_NODES, 2014, "Temporary disk specification can not be satisfied"
+    ),
+    "shape-unavailable": Wording(
+        _NO_NODES, 2014, "Socket, core and/or thread specification can not be satisfied"
+    ),
+    "unknown-reservation": Wording("Requested reservation is invalid", 2053),
+    "invalid-license": Wording("Invalid license specification", 2048),
+    "invalid-account": Wording("Invalid account or account/partition combination specified", 2045),
+    "invalid-time-min": Wording(
+        "Invalid time-min specification (exceeds job's time or other limits)", 2091
     ),
     "unreachable": Wording(NO_CONTROLLER, 1800),
     "outcome-unknown": Wording("Socket timed out on send/recv operation", 5004),
@@ -76,6 +99,12 @@ def sentence_of(rejection: Rejection) -> str:
     """Return what Slurm says for this no, or our own text when it has no words for it."""
     wording = _WORDINGS.get(rejection.code)
     return rejection.text if wording is None else wording.sentence
+
+
+def detail_of(rejection: Rejection) -> str:
+    """Return what Slurm says on a line before the sentence; empty for nothing."""
+    wording = _WORDINGS.get(rejection.code)
+    return "" if wording is None else wording.detail
 
 
 def error_number(code: str) -> int:

@@ -29,7 +29,7 @@ from spur.values.jobspec import JobSpec
 from spur.values.states import HOLD_REASONS, Hold, NodeShareState, Phase, Reason
 from spur.values.tres import NodeShare, cpu_mask, gpu_indexes
 from spur.wire.cluster import Reconfigure, Tick
-from spur.wire.jobs import JobAccepted
+from spur.wire.jobs import JobAccepted, ReleaseJob
 from spur.wire.nodes import RegisterNode
 from spur.wire.runs import PlaceJobs, PlacementsJudged, ReportRun, StateReasons
 
@@ -192,7 +192,11 @@ class Floor:
         dependency: Dependency | None = None,
         **ask: Any,
     ) -> JobId:
-        """Submit a job of one task, but for these fields of its ask; return its id."""
+        """Submit a job of one task, but for these fields of its ask; return its id.
+
+        One that these nodes could never run is submitted held and released then, as nodes that
+        were taken away leave it.
+        """
         base = replace(ASK, memory_mib=0)
         spec: JobSpec = replace(
             SPEC,
@@ -205,8 +209,13 @@ class Floor:
         request = submission(spec, tasks=array, throttle=throttle, hold=hold, priority=priority)
         role = actor(0) if priority is not None else actor(by)
         outcome = self.cluster.ask(request, role)
+        is_impossible = isinstance(outcome, Rejection) and outcome.code.endswith("-unavailable")
+        if is_impossible:
+            outcome = self.cluster.ask(replace(request, hold=True), role)
         if not isinstance(outcome, JobAccepted):
             raise ValueError(str(outcome))
+        if is_impossible:
+            self.cluster.ask(ReleaseJob(outcome.job_id, None), role)
         return outcome.job_id
 
     def plan(self) -> Plan:

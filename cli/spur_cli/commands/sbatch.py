@@ -15,7 +15,7 @@ from spur.slurm.layers import Layer, layer_of
 from spur.slurm.options import OPTIONS
 from spur.slurm.statewords import LIVE_STATES
 from spur.slurm.submission import Settings, Submission, merge, submission_of
-from spur.slurm.wording import SlurmError, error_line, sentence_of
+from spur.slurm.wording import SlurmError, detail_of, error_line, sentence_of
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
 from spur.values.jobspec import encode_text
@@ -27,7 +27,7 @@ from spur_cli.slurm.people import LocalCalendar
 from spur_cli.slurm.queue import fetch_queue
 from spur_cli.slurm.session import Session, guarded
 
-__all__ = ["run"]
+__all__ = ["run", "submit"]
 
 SYNTAX_STATUS = 255
 """How sbatch exits for a command line or a directive that cannot be read."""
@@ -53,10 +53,11 @@ class _Script(NamedTuple):
 
 def run(arguments: list[str], command: Command) -> int:
     """Submit a job and say its number."""
-    return guarded("sbatch", lambda session: _sbatch(session, arguments))
+    return guarded("sbatch", lambda session: submit(session, arguments))
 
 
-def _sbatch(session: Session, arguments: list[str]) -> int:
+def submit(session: Session, arguments: list[str]) -> int:
+    """Submit a job as the arguments say; return the exit status. Raises: SlurmError."""
     line, words = session.options(arguments, status=SYNTAX_STATUS, stops_at_word=True)
     if session.shows_help(line):
         return 0
@@ -190,6 +191,8 @@ def _submit(session: Session, submission: Submission, settings: Settings, script
     if answer.code == "unknown-partition":
         missing = _missing(session, submission.spec.partitions)
         lines = [error_line("sbatch", f"invalid partition specified: {name}") for name in missing]
+    if detail_of(answer):
+        lines.append(error_line("sbatch", detail_of(answer)))
     lines.append(error_line("sbatch", f"Batch job submission failed: {sentence_of(answer)}"))
     if answer.code == "unreachable":
         lines.append(f"hint: {answer.text}")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from spur.slurm.submission import Submission
-from spur.slurm.wording import SlurmError, error_line, sentence_of
+from spur.slurm.wording import SlurmError, detail_of, error_line, sentence_of
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
 from spur.values.jobspec import encode_text
@@ -97,6 +97,8 @@ def _refused(session: Session, submission: Submission, answer: Rejection) -> Slu
     if answer.code == "unknown-partition":
         names = ",".join(submission.spec.partitions)
         lines.append(error_line(program, f"invalid partition specified: {names}"))
+    if detail_of(answer):
+        lines.append(error_line(program, detail_of(answer)))
     lines.append(error_line(program, f"Unable to allocate resources: {sentence_of(answer)}"))
     if answer.code == "unreachable":
         lines.append(f"hint: {answer.text}")
