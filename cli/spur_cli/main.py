@@ -1,7 +1,8 @@
 """The entry point: finds the command meant, runs it, and turns faults into exit statuses.
 
 Exit statuses: 0 done, 1 judged no or fault, 2 the command line was wrong, 141 the reader of our
-output went away (as a shell reports SIGPIPE), 130 interrupted.
+output went away (as a shell reports SIGPIPE), 130 interrupted. Output that can't be written is a
+fault; a standard file that is closed takes all and gives nothing.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _BROKEN_PIPE_STATUS = 141
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit status. `argv` includes the program's name."""
     called = sys.argv if argv is None else argv
+    _open_what_is_closed()
     name = os.path.basename(called[0])
     arguments = called[1:]
     is_alias = any(row.alias == name for row in COMMANDS)
@@ -38,10 +40,32 @@ def main(argv: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED_STATUS
     except BrokenPipeError:
-        # Nobody reads any more; the interpreter must not try again when it shuts down.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _stop_writing()
         return _BROKEN_PIPE_STATUS
+    except OSError as error:
+        _stop_writing()
+        program = name if is_alias else f"spur {' '.join(command.words)}"
+        place = f"{error.filename}: " if error.filename is not None else ""
+        sys.stderr.write(f"{program}: error: {place}{error.strerror or error}\n")
+        return 1
     return status
+
+
+def _open_what_is_closed() -> None:
+    """Let nothing that we open take the number of a standard file that our caller closed."""
+    if None not in (sys.stdin, sys.stdout, sys.stderr):
+        return
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(fd)
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+
+
+def _stop_writing() -> None:
+    """Drop what nobody takes; the interpreter must not try again when it shuts down."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _run(command: Command, arguments: list[str]) -> int:

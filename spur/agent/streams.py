@@ -63,6 +63,9 @@ LOOK_S = 0.05
 QUEUED_BYTES_MAX = 1 << 20
 """What is on its way to one side; above it the other side is not read."""
 
+JOINED_LINGER_S = 600.0
+"""How long what a step wrote is kept for a reader that pauses, as its supervisor keeps it."""
+
 LIMIT = MessageLimit(name="message of a stream", bytes_max=TO_STEP_LIMIT.bytes_max)
 
 
@@ -125,7 +128,8 @@ class Streams:
                 await far.ready
         except (OSError, ValueError, PeerFault) as error:
             far.stream.abort()
-            near.refuse("unreachable", f"the agent at {splice.address} cannot be reached: {error}")
+            why = str(error) or f"it did not answer within {DIAL_S:g} seconds"
+            near.refuse("unreachable", f"the agent at {splice.address} cannot be reached: {why}")
             return
         attach = Attach(STREAM_VERSION, self._cluster_id, who.uid, who.gid, splice.open)
         far.stream.send(encode_stream(attach))
@@ -233,7 +237,7 @@ class _Side:
         """Pass everything on from now on, both ways."""
         self._other, far._other = far, self
         if self.stream.closing:
-            far.stream.close()
+            far.stream.close(linger_s=JOINED_LINGER_S)
             return
         for message in self.early:
             far.stream.send(message)
@@ -291,4 +295,4 @@ class _Side:
             self.ready.set_exception(PeerFault("the connection ended"))
             self.ready.exception()
         if self._other is not None:
-            self._other.stream.close()
+            self._other.stream.close(linger_s=JOINED_LINGER_S)

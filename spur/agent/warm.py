@@ -27,9 +27,6 @@ __all__ = ["Lost", "Warm", "WarmNotice"]
 
 WarmNotice = Claimed | Ended | Gone
 
-_SAFE_PATH = ("-P",) if sys.flags.safe_path else ()
-"""As this process was started: nobody's working directory is to be imported from."""
-
 
 class Lost(Exception):
     """The warm process has ended; its supervisors live on, and another one can be started."""
@@ -161,7 +158,7 @@ class Warm:
 
 def _spawn(channel: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, *_SAFE_PATH, "-m", "spur.agent.forker", str(channel)],
+        [sys.executable, "-P", "-m", "spur.agent.forker", str(channel)],
         pass_fds=(channel,),
         stdin=subprocess.DEVNULL,
     )

@@ -131,8 +131,11 @@ class Stream(asyncio.Protocol):
             self._read_paused = False
             self._transport.resume_reading()
 
-    def close(self, last: bytes | None = None) -> None:
-        """Send what waits and this last message, then end the connection."""
+    def close(self, last: bytes | None = None, *, linger_s: float = LINGER_S) -> None:
+        """Send what waits and this last message, then end the connection.
+
+        What the other side has not read after `linger_s` is lost.
+        """
         if self.closing:
             return
         if last is not None and (self.tls is None or self.tls.done):
@@ -140,7 +143,7 @@ class Stream(asyncio.Protocol):
         self.closing = True
         if self._transport is None:
             return
-        self._linger = self._loop.call_later(LINGER_S, self.abort)
+        self._linger = self._loop.call_later(linger_s, self.abort)
         self.resume_reading()
         if not self._write_paused:
             self._flush()

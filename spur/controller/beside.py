@@ -107,6 +107,10 @@ class Beside:
         """Let the dispatcher answer an agent."""
         self.dispatcher.attend(request, host_id, done)
 
+    def heard(self, host_id: HostId) -> None:
+        """Note that an agent is there."""
+        self.dispatcher.heard(host_id)
+
     def attendances(self) -> Mapping[NodeName, Attendance]:
         """Return what agents said of their nodes."""
         return self.dispatcher.health

@@ -147,6 +147,7 @@ class Child:
             with theirs:
                 process = await asyncio.create_subprocess_exec(
                     sys.executable,
+                    "-P",
                     "-m",
                     self.row.module,
                     str(self._directory),

@@ -156,6 +156,8 @@ class Front:
             self._waiting.append(asked)
 
     def _take(self, asked: _Asked) -> None:
+        if asked.actor.via == "agent":
+            self._services.heard(HostId(asked.actor.host_id))
         if COMMANDS[type(asked.request)].soft:
             self._serve_soft(asked)
         else:

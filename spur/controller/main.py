@@ -39,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[:1] != ["run"]:
         return _prepare(parser, verbs, words)
     options = parser.parse_args(words)
-    command = [sys.executable, "-m", "spur.controller.frontmain", str(options.dir), "--with-parent"]
+    front = "spur.controller.frontmain"
+    command = [sys.executable, "-P", "-m", front, str(options.dir), "--with-parent"]
     return supervise(command + ["--verbose"] * options.verbose)
 
 

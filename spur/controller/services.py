@@ -45,6 +45,9 @@ class Services(Protocol):
     def attend(self, request: AttendOrders, host_id: HostId, done: OrdersDone) -> None:
         """Answer an agent when there are orders for it, or after a while."""
 
+    def heard(self, host_id: HostId) -> None:
+        """Hear that a host's agent registered or reported something: it is there."""
+
     def attendances(self) -> Mapping[NodeName, Attendance]:
         """Return what agents said of their nodes."""
 
@@ -85,6 +88,9 @@ class ReleaseOnly:
     def attend(self, request: AttendOrders, host_id: HostId, done: OrdersDone) -> None:
         """Take no agent."""
         done(None)
+
+    def heard(self, host_id: HostId) -> None:
+        """Look for no silent agent."""
 
     def attendances(self) -> Mapping[NodeName, Attendance]:
         """Know of no agent."""

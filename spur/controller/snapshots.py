@@ -64,6 +64,7 @@ class SnapshotProcess:
         """Start the process and speak with it until it ends; return its status."""
         process = self._process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",
             "-m",
             "spur.controller.snapshotter",
             str(self._directory),

@@ -121,15 +121,20 @@ def _own_end(started: StartedRun) -> tuple[JobState, Reason]:
     return JobState.COMPLETED, Reason.NONE
 
 
+def _may_run_again(job: JobRow) -> bool:
+    """Whether it goes back into the queue by itself; nobody waits for an allocation any more."""
+    return job.spec.requeue and job.spec.batch
+
+
 def _node_failure(job: JobRow, run: RunRow, now_ns: int) -> StopNote:
-    requeue = job.spec.requeue
+    requeue = _may_run_again(job)
     held = requeue and run.number >= AUTOMATIC_REQUEUES_MAX
     hold = Hold.MAX_REQUEUE if held else Hold.NONE
     return StopNote(JobState.NODE_FAIL, Reason.NODE_DOWN, now_ns, requeue, hold, 0, 0)
 
 
 def _launch_failure(job: JobRow, now_ns: int) -> StopNote:
-    requeue = job.spec.requeue
+    requeue = _may_run_again(job)
     hold = Hold.LAUNCH_FAILURE if requeue else Hold.NONE
     return StopNote(JobState.NODE_FAIL, Reason.LAUNCH_FAILURE, now_ns, requeue, hold, 0, 0)
 

@@ -44,7 +44,15 @@ class AgentProcess:
         """Start it; its words are added to `log` in its directory."""
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "spur.agent.main", "run", "--dir", str(self.directory)],
+                [
+                    sys.executable,
+                    "-P",
+                    "-m",
+                    "spur.agent.main",
+                    "run",
+                    "--dir",
+                    str(self.directory),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -71,6 +71,7 @@ class ControllerProcess:
                 [
                     *self.prefix,
                     sys.executable,
+                    "-P",
                     "-m",
                     "spur.controller.frontmain",
                     str(self.directory),

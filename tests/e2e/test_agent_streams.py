@@ -152,16 +152,31 @@ def test_step_is_streamed_from_its_node(leader: Leader, login: Path) -> None:
     assert report.exit_code == 3
 
 
-def test_much_is_streamed_as_fast_as_it_is_read(leader: Leader, login: Path) -> None:
-    """A command writes eight MiB to somebody who reads late: all of it comes."""
+@pytest.mark.parametrize("size", [600_000, 8 << 20], ids=["ends-unread", "waits-for-reader"])
+def test_much_is_streamed_as_fast_as_it_is_read(leader: Leader, login: Path, size: int) -> None:
+    """A command writes much to somebody who reads seconds later: all of it comes.
+
+    It may have ended long before, with all it wrote on its way and nobody taking it.
+    """
     hold(leader)
     srun = Srun(login)
-    srun.open(script="head -c 8388608 /dev/zero")
+    srun.open(script=f"head -c {size} /dev/zero")
     leader.tell(step_order("n1", 5, 0, uid=os.geteuid(), key_digest=key_digest(KEY)))
-    time.sleep(1.0)
+    time.sleep(3.0)
     heard = srun.hear()
-    assert sum(len(one.data) for one in heard if isinstance(one, Output)) == 8 << 20
+    assert sum(len(one.data) for one in heard if isinstance(one, Output)) == size
     assert heard[-1] == Finished("")
+
+
+def test_agent_that_does_not_answer_is_said_so(leader: Leader, login: Path) -> None:
+    """A node's agent hangs: its host takes the connection, and then nothing comes."""
+    hold(leader)
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        srun = Srun(login)
+        srun.open(address=f"127.0.0.1:{mute.getsockname()[1]}")
+        [refused] = srun.hear()
+    assert isinstance(refused, StreamRefused)
+    assert refused.text.endswith("cannot be reached: it did not answer within 5 seconds")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from spur.controller.main import main
 from spur.testing.controllers import Controllers
 from spur.testing.errands import configure, info, jobs, submit_many, until
 from spur.testing.hall import SPEC, submission
+from spur.testing.machine import ENVIRONMENT
 from spur.values.errors import Rejection, SpurError
 from spur.values.ids import JobId, NodeName
 from spur.values.jobspec import decode_text
@@ -218,3 +219,34 @@ def check_texts(client: BlockingClient, job_id: JobId) -> None:
     [text] = texts.texts
     assert (text.job_id, texts.seen) == (job_id, 2)
     assert decode_text(text.content).argv == (b"train.sh", b"--epochs", b"3")
+
+
+def test_nothing_is_imported_from_where_it_was_started(tmp_path: Path) -> None:
+    """An administrator starts it in /tmp, where a user has put a package of a likely name."""
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    sprung = tmp_path / "sprung"
+    for name in ("msgspec", "logging", "spur", "sqlalchemy", "cryptography"):
+        (trap / f"{name}.py").write_text(f"open({str(sprung)!r}, 'a').write({name!r})")
+    controllers = Controllers.create(tmp_path, 1, first_port=23020)
+    [member] = controllers.members
+    command = [sys.executable, "-P", "-m", "spur.controller.main", "run"]
+    with (member.directory / "log").open("ab") as log:
+        parent = subprocess.Popen(
+            [*command, "--dir", str(member.directory)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=trap,
+            env=ENVIRONMENT,
+        )
+    try:
+
+        def names() -> set[str]:
+            return {each.name for each in info(controllers, member).processes if each.pid}
+
+        until("all of it runs", lambda: names() >= {"front", "projector", *FOLLOWERS})
+        assert not sprung.exists(), sprung.read_text()
+    finally:
+        parent.terminate()
+        parent.wait()

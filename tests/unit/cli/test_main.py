@@ -45,6 +45,29 @@ def test_version_starts_without_what_it_does_not_need() -> None:
     assert run.stdout == f"spur {__version__}\n\n"
 
 
+@pytest.mark.parametrize(
+    ("redirection", "complaint", "status"),
+    [
+        (">/dev/full", "spur version: error: No space left on device\n", 1),
+        (">&-", "", 0),
+        ("<&- >&-", "", 0),
+        ("2>&-", "", 0),
+    ],
+)
+def test_output_that_goes_nowhere_is_no_crash(
+    redirection: str, complaint: str, status: int
+) -> None:
+    """A disk is full, or a script closed what it does not want to see."""
+    code = "from spur_cli.main import main; raise SystemExit(main(['spur', 'version']))"
+    run = subprocess.run(
+        ["sh", "-c", f'"$@" {redirection}', "sh", sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.stderr, run.returncode) == (complaint, status)
+
+
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     """Someone types `spur --help`."""
     assert main(["spur", "--help"]) == 0

@@ -14,7 +14,7 @@ from spur.testing.builders import ADMIN, CLUSTER, SMALL_CONFIG, actor
 from spur.testing.hall import SPEC, Hall
 from spur.values.errors import Rejection
 from spur.values.ids import JobId, NodeName, PartitionName
-from spur.values.jobspec import shape_of
+from spur.values.jobspec import JobSpec, shape_of
 from spur.values.states import Hold, JobState, NodeAction, NodeShareState, Phase, Reason
 from spur.wire.declare import Done
 from spur.wire.jobs import CancelJob, GroupReasonView, JobFilter, JobPage, QueryJobs, RequeueJob
@@ -183,11 +183,16 @@ def test_what_an_agent_that_is_back_still_holds_is_known(hall: Hall) -> None:
     assert hall.report("n1", job_id, LAUNCHED) == "void"
 
 
-@pytest.mark.parametrize("may_run_again", [True, False])
-def test_a_run_whose_supervisor_was_lost_failed_with_its_node(may_run_again: bool) -> None:
+@pytest.mark.parametrize(
+    ("spec", "may_run_again"),
+    [(SPEC, True), (replace(SPEC, requeue=False), False), (replace(SPEC, batch=False), False)],
+)
+def test_a_run_whose_supervisor_was_lost_failed_with_its_node(
+    spec: JobSpec, may_run_again: bool
+) -> None:
     """The machine booted while a script ran, or its supervisor was killed: nobody saw its end."""
     hall = careful()
-    job_id = hall.start(hall.submit(replace(SPEC, requeue=may_run_again)))
+    job_id = hall.start(hall.submit(spec))
     hall.report("n1", job_id, LAUNCHED)
     hall.cluster.pass_seconds(60)
     assert hall.report("n1", job_id, DEAD) == "done"
@@ -290,9 +295,12 @@ def test_a_run_that_never_comes_to_life_is_put_back_held(hall: Hall) -> None:
     assert (past.end.state, past.end.reason) == (JobState.NODE_FAIL, Reason.LAUNCH_FAILURE)
 
 
-def test_a_job_that_may_not_run_twice_ends_when_it_never_comes_to_life(hall: Hall) -> None:
-    """The same, submitted with --no-requeue."""
-    job_id = hall.start(hall.submit(replace(SPEC, requeue=False)))
+@pytest.mark.parametrize("spec", [replace(SPEC, requeue=False), replace(SPEC, batch=False)])
+def test_a_job_that_may_not_run_twice_ends_when_it_never_comes_to_life(
+    hall: Hall, spec: JobSpec
+) -> None:
+    """The same, submitted with --no-requeue, or by srun."""
+    job_id = hall.start(hall.submit(spec))
     for _ in range(3):
         hall.report("n1", job_id, VOID)
     assert (hall.view(job_id).state, hall.view(job_id).run) == (JobState.NODE_FAIL, 0)
@@ -376,10 +384,11 @@ def test_a_fenced_node_with_many_jobs_is_dealt_with_in_parts(
 
 
 @pytest.mark.parametrize("make", [Hall, careful])
-def test_a_lost_node_s_job_that_may_not_run_twice_ends(make: Any) -> None:
-    """A job with --no-requeue, under either policy: it ends, and nothing will run again."""
+@pytest.mark.parametrize("spec", [replace(SPEC, requeue=False), replace(SPEC, batch=False)])
+def test_a_lost_node_s_job_that_may_not_run_twice_ends(make: Any, spec: JobSpec) -> None:
+    """A job with --no-requeue or of srun, under either policy: nothing will run again."""
     hall = make()
-    job_id = hall.start(hall.submit(replace(SPEC, requeue=False)))
+    job_id = hall.start(hall.submit(spec))
     hall.lose("n1")
     view = hall.view(job_id)
     assert (view.state, view.reason, view.completing) == (

@@ -25,7 +25,7 @@ from spur.wire.calls import Answered, Refused
 from spur.wire.cluster import Configured, ProcessInfo, Reconfigure, ReplicaInfo, ShowReplica
 from spur.wire.declare import Request
 from spur.wire.history import QueryRecords, RecordFilter
-from spur.wire.nodes import ListNodes, NodeList
+from spur.wire.nodes import ListNodes, NodeList, RegisterNode
 from spur.wire.runs import PlaceJobs
 from spur.wire.texts import JobScript, ReadScript
 
@@ -44,6 +44,7 @@ class Room:
         self.attending: list[tuple[HostId, OrdersDone]] = []
         self.reading: list[tuple[Sequence[bytes], Callable[[Sequence[bytes | None]], None]]] = []
         self.asked: list[tuple[Request, int, HistoryDone]] = []
+        self.heard_of: list[HostId] = []
         self.work: list[tuple[Callable[[], Any], Callable[[Any], None]]] = []
         self.is_late = False
         """Work waits until the test does it."""
@@ -62,6 +63,9 @@ class Room:
 
     def attend(self, request: AttendOrders, host_id: HostId, done: OrdersDone) -> None:
         self.attending.append((host_id, done))
+
+    def heard(self, host_id: HostId) -> None:
+        self.heard_of.append(host_id)
 
     def attendances(self) -> Mapping[NodeName, Attendance]:
         return MappingProxyType({NodeName("n1"): Attendance(500, 2_000)})
@@ -124,6 +128,18 @@ def test_an_agent_is_answered_by_the_dispatcher(desk: Desk, room: Room) -> None:
     done(Orders(0, 1, (), (NodeName("n1"),)))
     assert desk.answer() == Orders(0, 1, (), (NodeName("n1"),))
     assert desk.replies[-1].index == desk.front.commit
+
+
+def test_an_agent_that_registers_is_there(desk: Desk, room: Room) -> None:
+    """An agent that was silent for long comes back: it registers before it asks for orders.
+
+    Jobs start on its node at once, and it must not be taken for lost a second time meanwhile.
+    """
+    room.heard_of.clear()
+    desk.put(RegisterNode(NodeName("n1"), b"boot", 64, 512_000, "gfx942", 8), agent_of(desk))
+    desk.put(submission(), USER)
+    desk.turn()
+    assert room.heard_of == [agent_of(desk).host_id]
 
 
 def test_who_waits_for_orders_is_sent_to_the_leader(desk: Desk, room: Room) -> None:
