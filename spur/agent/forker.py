@@ -35,6 +35,7 @@ __all__ = ["main"]
 def main() -> None:
     """Fork supervisors until the agent is gone."""
     channel = socket.socket(fileno=int(sys.argv[1]))
+    channel.set_inheritable(False)  # a job that had it could speak to the agent as we do
     channel.setblocking(True)
     reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     prepare_signals()

@@ -134,6 +134,16 @@ def run(tmp_path: Path, what: Program, **changes: Any) -> tuple[Client, Life]:
     return found[0]
 
 
+@pytest.mark.parametrize("pty", [None, (24, 80)], ids=["pipes", "terminal"])
+def test_tasks_have_their_three_files_and_none_of_ours(
+    tmp_path: Path, pty: tuple[int, int] | None
+) -> None:
+    """A user looks for a way to speak to the agent through what a task was born with."""
+    client, _ = run(tmp_path, program(b"ls", b"/proc/self/fd", pty=pty))
+    its_own_directory = b"3"
+    assert client.output().split() == [b"0", b"1", b"2", its_own_directory]
+
+
 def test_output_of_tasks_is_told_apart_and_comes_whole(tmp_path: Path) -> None:
     """Three tasks write and exit: who is attached gets all of it, and each exit."""
     script = b"echo out $SLURM_PROCID $SLURM_LOCALID; echo err >&2; exit $SLURM_PROCID"

@@ -85,6 +85,14 @@ def test_a_script_runs_with_its_arguments_and_is_told_of_itself(tmp_path: Path) 
     assert fourth == "err"
 
 
+def test_a_script_has_its_three_files_and_none_of_ours(tmp_path: Path) -> None:
+    """A user looks for a way to speak to the agent through what the script was born with."""
+    script = b"#!/bin/sh\nexec ls /proc/self/fd\n"
+    run(tmp_path, launch_order(script=script, directory=here(tmp_path)))
+    its_own_directory = "3"
+    assert (tmp_path / "work/slurm-5.out").read_text().split() == ["0", "1", "2", its_own_directory]
+
+
 def test_a_signal_is_told_from_an_exit(tmp_path: Path) -> None:
     """A program crashes: the record says by which signal."""
     outcome = run(
