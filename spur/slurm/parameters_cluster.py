@@ -89,6 +89,7 @@ CLUSTER_PARAMETERS: tuple[Parameter, ...] = (
         MEMORY,
         "Memory for each CPU of a job that names none, in MiB.",
         "memory_per_cpu_mib",
+        HONOURED,
     ),
     Parameter("DefMemPerGPU", MEMORY, "Memory for each GPU of a job that names none, in MiB."),
     Parameter(
@@ -96,6 +97,7 @@ CLUSTER_PARAMETERS: tuple[Parameter, ...] = (
         MEMORY,
         "Memory on each node of a job that names none, in MiB.",
         "memory_per_node_mib",
+        HONOURED,
     ),
     Parameter("DefRuntimePlugin", TEXT, "Former: container runtime of jobs that name none."),
     Parameter("DependencyParameters", WORDS, "How dependencies are treated that can't be met."),
@@ -155,7 +157,12 @@ CLUSTER_PARAMETERS: tuple[Parameter, ...] = (
     Parameter(
         "JobCredentialPublicCertificate", TEXT, "Former: certificate that vouches for launches."
     ),
-    Parameter("JobFileAppend", COUNT16, "1 appends to output files, 0 empties them first."),
+    Parameter(
+        "JobFileAppend",
+        COUNT16,
+        "1 appends to output files, 0 empties them first.",
+        verdict=HONOURED,
+    ),
     Parameter("JobRequeue", COUNT16, "1 lets batch jobs be requeued that don't say."),
     Parameter("JobSubmitPlugins", WORDS, "Filters of submissions that run in the controller."),
     Parameter(
@@ -167,6 +174,7 @@ CLUSTER_PARAMETERS: tuple[Parameter, ...] = (
         whole(0, 65_535),
         "Seconds between SIGTERM and SIGKILL at a time limit.",
         "kill_wait_s",
+        HONOURED,
     ),
     Parameter("LaunchParameters", WORDS, "How steps are launched."),
     Parameter("LaunchType", TEXT, "Former: how srun launches tasks."),
@@ -195,7 +203,11 @@ CLUSTER_PARAMETERS: tuple[Parameter, ...] = (
     ),
     Parameter("MaxJobId", COUNT32, "Highest job id before they begin again; Spur's never do."),
     Parameter(
-        "MaxMemPerCPU", MEMORY, "The most memory for each CPU, in MiB.", "memory_per_cpu_mib_max"
+        "MaxMemPerCPU",
+        MEMORY,
+        "The most memory for each CPU, in MiB.",
+        "memory_per_cpu_mib_max",
+        HONOURED,
     ),
     Parameter(
         "MaxMemPerNode", MEMORY, "The most memory on each node, in MiB.", "memory_per_node_mib_max"
@@ -278,8 +290,20 @@ CLUSTER_PARAMETERS: tuple[Parameter, ...] = (
     Parameter("SchedulerTimeSlice", COUNT16, "Seconds that a time slice lasts."),
     Parameter("SchedulerType", TEXT, "Which scheduler there is."),
     Parameter("ScronParameters", WORDS, "Whether and how scrontab is there."),
-    Parameter("SelectType", TEXT, "What is allocated: whole nodes or parts of them."),
-    Parameter("SelectTypeParameters", WORDS, "Which parts of nodes are allocated."),
+    Parameter(
+        "SelectType",
+        TEXT,
+        "What is allocated: whole nodes or parts of them.",
+        verdict=HONOURED,
+        values=("SELECT/CONS_TRES",),
+    ),
+    Parameter(
+        "SelectTypeParameters",
+        WORDS,
+        "Which parts of nodes are allocated.",
+        verdict=HONOURED,
+        values=("CR_CORE", "CR_CORE_MEMORY"),
+    ),
     Parameter("SerializerParameters", WORDS, "How JSON and YAML are written."),
     Parameter("SerializerPlugins", TEXT, "What writes JSON and YAML."),
     Parameter("SlurmSchedLogFile", TEXT, "Log of the scheduler."),
@@ -315,6 +339,7 @@ CLUSTER_PARAMETERS: tuple[Parameter, ...] = (
         whole(1, 65_533),
         "Seconds that an agent may be silent.",
         "slurmd_timeout_s",
+        HONOURED,
     ),
     Parameter("SlurmdUser", TEXT, "User that agents run as."),
     Parameter("SlurmrestdParameters", WORDS, "Settings of the REST daemon."),
@@ -336,7 +361,7 @@ CLUSTER_PARAMETERS: tuple[Parameter, ...] = (
     Parameter("TLSParameters", WORDS, "Settings of TLSType."),
     Parameter("TLSType", TEXT, "How connections are encrypted; Spur's always are."),
     Parameter("TaskEpilog", TEXT, "Program of the user after each task."),
-    Parameter("TaskPlugin", WORDS, "How tasks are bound."),
+    Parameter("TaskPlugin", WORDS, "How tasks are bound.", verdict=HONOURED),
     Parameter("TaskPluginParam", WORDS, "How tasks are bound that don't say."),
     Parameter("TaskProlog", TEXT, "Program of the user before each task."),
     Parameter("TmpFS", TEXT, "Where temporary files are."),

@@ -29,18 +29,24 @@ NODE_PARAMETERS: tuple[Parameter, ...] = (
     Parameter("NodeAddr", TEXT, "Addresses of the nodes.", "addresses"),
     Parameter("BcastAddr", TEXT, "Addresses for sbcast."),
     Parameter("Boards", whole(1, 65_535), "Boards of a node.", "boards", HONOURED),
-    Parameter("CoreSpecCount", whole(0, 65_535), "Cores kept for the system.", "core_spec_count"),
+    Parameter(
+        "CoreSpecCount", whole(0, 65_535), "Cores kept for the system.", "core_spec_count", HONOURED
+    ),
     Parameter(
         "CoresPerSocket", whole(1, 65_535), "Cores of each socket.", "cores_per_socket", HONOURED
     ),
     Parameter("CPUs", whole(1, 65_535), "CPUs of a node.", "cpus", HONOURED),
     Parameter("CpuBind", TEXT, "How tasks are bound that don't say."),
     Parameter("CpuSpecList", TEXT, "Cores kept for the system, by number."),
-    Parameter("Feature", FEATURES, "Former name of Features.", "features"),
-    Parameter("Features", FEATURES, "What jobs may ask for by name.", "features"),
+    Parameter("Feature", FEATURES, "Former name of Features.", "features", HONOURED),
+    Parameter("Features", FEATURES, "What jobs may ask for by name.", "features", HONOURED),
     Parameter("Gres", GRES, "Generic resources of each node.", "gres", HONOURED),
     Parameter(
-        "MemSpecLimit", whole(0, 1 << 40), "Memory kept for the system, in MiB.", "memory_spec_mib"
+        "MemSpecLimit",
+        whole(0, 1 << 40),
+        "Memory kept for the system, in MiB.",
+        "memory_spec_mib",
+        HONOURED,
     ),
     Parameter("Parameters", TEXT, "Settings of these nodes."),
     Parameter("Port", PORTS, "Port of the agent; Spur's call the controllers.", "port"),
@@ -69,10 +75,16 @@ NODE_PARAMETERS: tuple[Parameter, ...] = (
         "threads_per_core",
         HONOURED,
     ),
-    Parameter("TmpDisk", whole(0, 1 << 40), "Temporary disk of a node, in MiB.", "disk_mib"),
+    Parameter(
+        "TmpDisk", whole(0, 1 << 40), "Temporary disk of a node, in MiB.", "disk_mib", HONOURED
+    ),
     Parameter("Topology", TEXT, "Where a node stands in the network."),
     Parameter(
-        "Weight", whole(0, (1 << 32) - 3), "Nodes of a lower weight are taken first.", "weight"
+        "Weight",
+        whole(0, (1 << 32) - 3),
+        "Nodes of a lower weight are taken first.",
+        "weight",
+        HONOURED,
     ),
 )
 """Behind NodeName."""

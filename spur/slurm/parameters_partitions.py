@@ -51,31 +51,39 @@ PARTITION_PARAMETERS: tuple[Parameter, ...] = (
         whole(1, 65_535),
         "CPUs for each GPU of a job that names none.",
         "cpus_per_gpu",
+        HONOURED,
     ),
     Parameter(
         "DefMemPerCPU",
         MEMORY,
         "Memory for each CPU of a job that names none, in MiB.",
         "memory_per_cpu_mib",
+        HONOURED,
     ),
     Parameter(
         "DefMemPerGPU",
         MEMORY,
         "Memory for each GPU of a job that names none, in MiB.",
         "memory_per_gpu_mib",
+        HONOURED,
     ),
     Parameter(
         "DefMemPerNode",
         MEMORY,
         "Memory on each node of a job that names none, in MiB.",
         "memory_per_node_mib",
+        HONOURED,
     ),
     Parameter("DenyAccounts", LOWER_WORDS, "Accounts that may not use it.", "deny_accounts"),
     Parameter("DenyQos", LOWER_WORDS, "QOS that may not use it.", "deny_qos"),
     Parameter("DisableRootJobs", BOOLEAN, "Whether root may run jobs."),
     Parameter("Exclusive", TEXT, "Whether nodes are not shared between users, or topologies."),
     Parameter(
-        "ExclusiveUser", BOOLEAN, "Whether nodes are not shared between users.", "exclusive_user"
+        "ExclusiveUser",
+        BOOLEAN,
+        "Whether nodes are not shared between users.",
+        "exclusive_user",
+        HONOURED,
     ),
     Parameter(
         "GraceTime",
@@ -85,13 +93,18 @@ PARTITION_PARAMETERS: tuple[Parameter, ...] = (
     ),
     Parameter("Hidden", BOOLEAN, "Whether it is not shown.", "hidden"),
     Parameter(
-        "LLN", BOOLEAN, "Whether nodes with the most idle CPUs are taken first.", "least_loaded"
+        "LLN",
+        BOOLEAN,
+        "Whether nodes with the most idle CPUs are taken first.",
+        "least_loaded",
+        HONOURED,
     ),
     Parameter(
         "MaxCPUsPerNode",
         COUNT32,
         "The most CPUs on a node for all of its jobs.",
         "cpus_per_node_max",
+        HONOURED,
     ),
     Parameter(
         "MaxCPUsPerSocket",
@@ -100,16 +113,24 @@ PARTITION_PARAMETERS: tuple[Parameter, ...] = (
         "cpus_per_socket_max",
     ),
     Parameter(
-        "MaxMemPerCPU", MEMORY, "The most memory for each CPU, in MiB.", "memory_per_cpu_mib_max"
+        "MaxMemPerCPU",
+        MEMORY,
+        "The most memory for each CPU, in MiB.",
+        "memory_per_cpu_mib_max",
+        HONOURED,
     ),
     Parameter(
         "MaxMemPerNode", MEMORY, "The most memory on each node, in MiB.", "memory_per_node_mib_max"
     ),
-    Parameter("MaxNodes", COUNT32, "The most nodes of a job.", "nodes_max"),
-    Parameter("MaxTime", LIMIT_TIME, "The longest time limit of a job.", "max_time_s"),
-    Parameter("MinNodes", whole(0, (1 << 32) - 3), "The fewest nodes of a job.", "nodes_min"),
+    Parameter("MaxNodes", COUNT32, "The most nodes of a job.", "nodes_max", HONOURED),
+    Parameter("MaxTime", LIMIT_TIME, "The longest time limit of a job.", "max_time_s", HONOURED),
+    Parameter(
+        "MinNodes", whole(0, (1 << 32) - 3), "The fewest nodes of a job.", "nodes_min", HONOURED
+    ),
     Parameter("Nodes", PARTITION_NODES, "Its nodes.", "nodes", HONOURED),
-    Parameter("OverSubscribe", OVER_SUBSCRIBE, "Whether jobs share resources.", "over_subscribe"),
+    Parameter(
+        "OverSubscribe", OVER_SUBSCRIBE, "Whether jobs share resources.", "over_subscribe", HONOURED
+    ),
     Parameter("OverTimeLimit", COUNT16, "Minutes that a job may run over its limit."),
     Parameter("PowerDownOnIdle", BOOLEAN, "Whether idle nodes are powered down at once."),
     Parameter("PreemptMode", PREEMPT_MODE, "What happens to its preempted jobs.", "preempt_mode"),
@@ -126,14 +147,20 @@ PARTITION_PARAMETERS: tuple[Parameter, ...] = (
         "priority_job_factor",
     ),
     Parameter(
-        "PriorityTier", whole(0, 65_533), "Partitions of a higher tier go first.", "priority_tier"
+        "PriorityTier",
+        whole(0, 65_533),
+        "Partitions of a higher tier go first.",
+        "priority_tier",
+        HONOURED,
     ),
     Parameter("QOS", LOWER_NAME, "QOS whose limits count here.", "qos"),
     Parameter("ReqResv", BOOLEAN, "Whether jobs must name a reservation.", "needs_reservation"),
     Parameter("ResumeTimeout", COUNT16, "Seconds that a node may take to come up."),
     Parameter("RootOnly", BOOLEAN, "Whether only root submits here.", "root_only"),
     Parameter("SelectTypeParameters", TEXT, "Which parts of nodes are allocated."),
-    Parameter("Shared", OVER_SUBSCRIBE, "Former name of OverSubscribe.", "over_subscribe"),
+    Parameter(
+        "Shared", OVER_SUBSCRIBE, "Former name of OverSubscribe.", "over_subscribe", HONOURED
+    ),
     Parameter("State", PARTITION_STATE, "Whether it takes and starts jobs.", "state", HONOURED),
     Parameter("SuspendTime", TEXT, "Seconds of idleness after which a node is powered down."),
     Parameter("SuspendTimeout", COUNT16, "Seconds that powering down may take."),

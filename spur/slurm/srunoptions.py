@@ -120,10 +120,6 @@ _SHARED: dict[str, tuple[str, ...]] = {
 """Options that mean to srun what they mean to sbatch, with its own variables for them."""
 
 
-_HONOURED_HERE = frozenset(("open-mode",))
-"""Those of them that srun itself deals with, whatever becomes of them with sbatch."""
-
-
 def _switch(value: str, option: str) -> bool:
     """Return whether it is on: alone or 1 is yes."""
     if value not in ("", "0", "1"):
@@ -200,7 +196,6 @@ def srun_rows(sbatch: Iterable[Option]) -> tuple[Option, ...]:
         row._replace(
             command="srun",
             environment=_SHARED[row.long],
-            effect=HONOURED if row.long in _HONOURED_HERE else row.effect,
         )
         for row in sbatch
         if row.long in _SHARED

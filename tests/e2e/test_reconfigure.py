@@ -33,12 +33,14 @@ def controllers(tmp_path: Path) -> Iterator[Controllers]:
         cluster.stop()
 
 
-def spur(controllers: Controllers, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command beside the controller."""
+def spur(
+    controllers: Controllers, *words: str, slurm_conf: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command beside the controller, perhaps on a host with such a slurm.conf."""
     socket = controllers.members[0].directory / "spurctld.sock"
     return subprocess.run(
         [sys.executable, "-c", SPUR, *words],
-        env={**os.environ, "SPUR_SOCKET": str(socket)},
+        env={**os.environ, "SPUR_SOCKET": str(socket), "SLURM_CONF": str(slurm_conf or "")},
         capture_output=True,
         text=True,
         check=False,
@@ -113,3 +115,22 @@ def test_reconfigure_without_a_controller_says_what_to_name(tmp_path: Path) -> N
     )
     assert done.returncode == 1
     assert "give --socket PATH or set SPUR_SOCKET; nothing was changed" in done.stderr
+
+
+def test_scontrol_hands_in_the_file_of_this_host(controllers: Controllers, tmp_path: Path) -> None:
+    """An administrator of Slurm edits slurm.conf and types what they always typed."""
+    path = tmp_path / "slurm.conf"
+    shutil.copytree(CLUSTER, tmp_path, dirs_exist_ok=True)
+    taken = spur(controllers, "scontrol", "reconfigure", slurm_conf=path)
+    assert (taken.returncode, taken.stdout, taken.stderr) == (0, "", "")
+    config, _ = present(controllers)
+    assert config.settings is not None
+    assert config.settings.kill_wait_s == 5
+    path.write_text(path.read_text() + "KillWeight=5\n")
+    refused = spur(controllers, "scontrol", "reconfigure", slurm_conf=path)
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("slurm_reconfigure error: ")
+    assert f"slurm.conf:{len(path.read_text().splitlines())}" in refused.stderr
+    missing = spur(controllers, "scontrol", "reconfigure", slurm_conf=tmp_path / "none")
+    assert missing.returncode == 1
+    assert "can't be read" in missing.stderr

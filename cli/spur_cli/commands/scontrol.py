@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from spur.slurm.layers import Layer
 from spur.slurm.wording import SlurmError
 from spur_cli.registry import Command
-from spur_cli.slurm import jobcontrol, shows
+from spur_cli.slurm import jobcontrol, nodecontrol, shows
 from spur_cli.slurm.session import Session, guarded
 
 __all__ = ["run"]
@@ -89,6 +89,7 @@ def _version(session: Session, line: Layer, words: Sequence[str]) -> int:
 _VERBS: dict[str, Verb] = {
     "hold": jobcontrol.hold,
     "ping": _ping,
+    "reconfigure": nodecontrol.reconfigure,
     "release": jobcontrol.release,
     "requeue": jobcontrol.requeue,
     "requeuehold": jobcontrol.requeue_hold,

@@ -1,15 +1,21 @@
-"""`scontrol update NodeName`: State and Reason of nodes."""
+"""`scontrol update NodeName`, State and Reason of nodes; `scontrol reconfigure`."""
 
 from __future__ import annotations
 
+from spur.slurm.layers import Layer
 from spur.slurm.wording import SlurmError, sentence_of
-from spur.values.errors import Rejection
+from spur.values.errors import OperatorFault, Rejection
 from spur.values.states import NodeAction
+from spur.wire.cluster import Configured, Reconfigure
 from spur.wire.declare import Done
 from spur.wire.nodes import UpdateNodes
+from spur_cli.conffiles import read_config_files
 from spur_cli.slurm.session import Session
 
-__all__ = ["update_nodes"]
+__all__ = ["reconfigure", "update_nodes"]
+
+_SLURM_CONF = "/etc/slurm/slurm.conf"
+"""Where slurm.conf is looked for when SLURM_CONF does not say."""
 
 _ACTIONS = {
     "drain": NodeAction.DRAIN,
@@ -76,3 +82,19 @@ def _action(state: str, reason: str) -> NodeAction:
             "You must specify a reason when DOWNING or DRAINING a node. Request denied"
         )
     return action
+
+
+def reconfigure(session: Session, line: Layer, words: list[str]) -> int:
+    """Hand in the slurm.conf of this host, with what lies beside it. Source: scontrol(1)."""
+    if words:
+        raise SlurmError("too many arguments for keyword:reconfigure")
+    path = session.environment.get("SLURM_CONF") or _SLURM_CONF
+    try:
+        files = read_config_files(path)
+    except OperatorFault as fault:
+        raise SlurmError(f"slurm_reconfigure error: {fault}") from fault
+    answer = session.ask(Reconfigure(files), Configured)
+    if not isinstance(answer, Rejection):
+        return 0
+    sentence = "Invalid user id" if answer.code == "not-permitted" else sentence_of(answer)
+    raise SlurmError(*f"slurm_reconfigure error: {sentence}".splitlines())

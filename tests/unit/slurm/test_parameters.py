@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 from spur.slurm.configfile import PARAMETERS
@@ -9,6 +10,7 @@ from spur.slurm.parameters import Section, Verdict
 from spur.values.configkeys import CLUSTER_KEYS, NODE_KEYS, PARTITION_KEYS
 
 MANUAL = Path(__file__).parents[2] / "data" / "slurm" / "parameters.txt"
+SPUR = Path(__file__).parents[3] / "spur"
 
 
 def test_every_parameter_of_the_manual_has_a_row() -> None:
@@ -52,3 +54,28 @@ def test_a_secret_is_kept_nowhere() -> None:
     secrets = [row for row in PARAMETERS[Section.CLUSTER] if row.is_secret]
     assert [row.name for row in secrets] == ["AccountingStoragePass", "JobCompPass"]
     assert all(row.field == "" and row.verdict is Verdict.NOT_YET for row in secrets)
+
+
+def _fields_read(directory: Path) -> set[str]:
+    """Return the fields of blocks and settings that the code of a room reads."""
+    found = set()
+    for file in directory.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value).endswith(
+                ("block", "level", "settings", "settings_of(state)", "settings_of(self._state)")
+            ):
+                found.add(node.attr)
+    return found
+
+
+def test_what_is_done_is_called_honoured() -> None:
+    """The scheduler learns to obey a parameter: `spur conf check` must not deny it any longer."""
+    read = _fields_read(SPUR / "scheduling") | _fields_read(SPUR / "controller")
+    assert {"memory_per_cpu_mib", "kill_wait_s", "nodes_max", "weight"} <= read
+    behind = [
+        f"{section} {row.name}"
+        for section in (Section.CLUSTER, Section.NODE, Section.PARTITION)
+        for row in PARAMETERS[section]
+        if row.field in read and row.verdict is Verdict.NOT_YET
+    ]
+    assert behind == []
