@@ -104,7 +104,7 @@ def test_a_site_hands_in_its_files(controllers: Controllers, tmp_path: Path) -> 
     assert present(controllers) == before
 
 
-def test_reconfigure_without_a_controller_says_what_to_name(tmp_path: Path) -> None:
+def test_reconfigure_without_a_controller_says_whom_it_asked(tmp_path: Path) -> None:
     """Somebody types the command on a host that runs no controller."""
     path = tmp_path / "spur.toml"
     path.write_text('[cluster]\nname = "hall"\n')
@@ -114,7 +114,8 @@ def test_reconfigure_without_a_controller_says_what_to_name(tmp_path: Path) -> N
         words, env=environment, capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 1
-    assert "give --socket PATH or set SPUR_SOCKET; nothing was changed" in done.stderr
+    assert "no controller took the request" in done.stderr
+    assert "unix:/run/spur/spur.sock: No such file or directory" in done.stderr
 
 
 def test_scontrol_hands_in_the_file_of_this_host(controllers: Controllers, tmp_path: Path) -> None:
