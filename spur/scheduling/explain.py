@@ -21,6 +21,7 @@ from spur.scheduling.need import Need, counts_memory, need_of
 from spur.scheduling.sites import Site, Sites
 from spur.values.ids import JobId, PartitionName
 from spur.values.states import HOLD_REASONS, Hold, Reason
+from spur.values.tres import Per
 from spur.wire.why import FilterVerdict
 
 __all__ = ["explain"]
@@ -196,9 +197,20 @@ def _free(name: PartitionName, need: Need, left: Sequence[Site]) -> Iterator[Fil
     cores = sum(site.cores_free * site.kind.threads for site in left)
     idle = sum(1 for site in left if not site.use.jobs)
     memory_mib = max((site.memory_free for site in left), default=0)
+    cpus = need.tasks * need.cpus_per_task
     told = [
-        ("free CPUs", f"{need.tasks * need.cpus_per_task}", f"{cores} on {len(left)} nodes"),
-        ("free memory", _memory(need), f"up to {memory_mib} MiB on a node"),
+        (
+            "free CPUs",
+            f"{cpus}",
+            f"{cores} on {len(left)} nodes",
+            cores >= cpus or need.is_shared or need.overcommits,
+        ),
+        (
+            "free memory",
+            _memory(need),
+            f"up to {memory_mib} MiB on a node",
+            memory_mib >= max(need.memory_mib, 0),
+        ),
     ]
     if need.gpus:
         kinds = [gres.kind for gres in need.gpus]
@@ -207,14 +219,17 @@ def _free(name: PartitionName, need: Need, left: Sequence[Site]) -> Iterator[Fil
         asked = ", ".join(
             f"{gres.count} {gres.kind or 'any'} per {gres.per.name.lower()}" for gres in need.gpus
         )
-        told.append(("free GPUs", asked, f"{count}, up to {most} on a node"))
+        of_node = max((gres.count for gres in need.gpus if gres.per is Per.NODE), default=0)
+        enough = most >= of_node and count >= gpus_of_job(need)
+        told.append(("free GPUs", asked, f"{count}, up to {most} on a node", enough))
     if need.is_whole:
-        told.append(("idle nodes", str(need.nodes_min), str(idle)))
+        told.append(("idle nodes", str(need.nodes_min), str(idle), idle >= need.nodes_min))
     rooms = {site.name: room.tasks for site in left if (room := room_on(site, need)).tasks}
     tasks = sum(min(room, need.tasks) for room in rooms.values())
     full = [node for node in need.required if node not in rooms]
-    for what, asked, available in told:
-        yield FilterVerdict(name, what, asked, available, True, Reason.NONE)
+    for what, asked, available, passes in told:
+        reason = Reason.NONE if passes else Reason.RESOURCES
+        yield FilterVerdict(name, what, asked, available, passes, reason)
     fits = choose(need, left) is not None
     asked = f"{need.tasks} tasks on {need.nodes_min} nodes"
     if gpus_of_job(need):

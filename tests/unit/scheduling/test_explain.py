@@ -11,6 +11,7 @@ from spur.testing.floor import Floor
 from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
+from spur.values.jobspec import Sharing
 from spur.values.states import JobState, NodeAction, Reason
 from spur.values.tres import GresAsk, Per
 from spur.wire.nodes import UpdateNodes
@@ -46,8 +47,19 @@ def test_a_job_that_waits_for_gpus_is_told_how_many_are_free() -> None:
     assert shown["partition in use"] == "UP or DRAIN | UP | passes"
     assert shown["node size"].endswith("| 1 of 2 nodes | passes")
     assert shown["free CPUs"] == "1 | 4 on 1 nodes | passes"
-    assert shown["free GPUs"] == "5 mi300x per node | 2, up to 2 on a node | passes"
+    assert shown["free GPUs"] == "5 mi300x per node | 2, up to 2 on a node | Resources"
     assert shown["room now"] == "1 tasks on 1 nodes | room for 0 on 0 nodes | Resources"
+
+
+def test_a_job_that_wants_nodes_for_itself_is_told_what_is_lacking() -> None:
+    """Every node has a job, and one wants two of them whole."""
+    floor = Floor()
+    floor.submit(tasks=6, nodes_min=6, nodes_max=6, sharing=Sharing.EXCLUSIVE)
+    job_id = floor.submit(nodes_min=2, nodes_max=2, sharing=Sharing.EXCLUSIVE)
+    floor.cycle()
+    shown = lines(told(floor, job_id))
+    assert shown["idle nodes"] == "2 | 0 | Resources"
+    assert shown["free CPUs"] == "2 | 0 on 6 nodes | Resources"
 
 
 ALONE: list[tuple[dict[str, Any], str, str]] = [
