@@ -9,11 +9,12 @@ from __future__ import annotations
 import msgspec
 
 from spur.commands.decide import Context
+from spur.commands.licenses import refuse_licenses
 from spur.commands.nodeasks import refuse_nodes, with_default_memory
 from spur.commands.partitionlimits import refuse_by_partitions
 from spur.commands.permissions import Role, role_of
 from spur.projections.attachments import ATTACHMENT_NAMES
-from spur.projections.cluster import parameter_of, settings_of
+from spur.projections.cluster import settings_of
 from spur.projections.partitions import default_partition
 from spur.projections.state import State
 from spur.values.arrays import TaskSet
@@ -22,7 +23,6 @@ from spur.values.dependencies import CONDITIONS_MAX
 from spur.values.errors import Rejection
 from spur.values.ids import PartitionName
 from spur.values.jobspec import JobSpec, ResourceAsk, decode_text
-from spur.values.licenses import parse_licenses
 from spur.values.tres import Per
 from spur.wire.declare import Attachment
 from spur.wire.jobs import SubmitJob
@@ -135,19 +135,7 @@ def _refuse_site(state: State, ask: ResourceAsk) -> Rejection | None:
     if ask.reservation:
         text = f"there is no reservation {ask.reservation!r}"
         return Rejection("unknown-reservation", f"{text}; nothing was changed")
-    if not ask.licenses:
-        return None
-    there = dict(parse_licenses(parameter_of(state, "Licenses")) or ())
-    asked = parse_licenses(ask.licenses)
-    if asked is None:
-        return Rejection(
-            "invalid-license", f"{ask.licenses!r} is no list of licences; nothing was changed"
-        )
-    for name, count in asked:
-        if there.get(name, 0) < count:
-            text = f"there are {there.get(name, 0)} licences {name!r}, and this needs {count}"
-            return Rejection("invalid-license", f"{text}; nothing was changed")
-    return None
+    return refuse_licenses(state, ask.licenses)
 
 
 def _refuse_priority(state: State, priority: int | None, context: Context) -> Rejection | None:
@@ -193,6 +181,8 @@ def refuse_change(
     refused = _refuse_spec(wanted)
     if refused is None and wanted.partitions != former.partitions:
         refused = _refuse_partitions(state, wanted.partitions)
+    if refused is None and wanted.ask.licenses != former.ask.licenses:
+        refused = refuse_licenses(state, wanted.ask.licenses)
     if refused is None and wanted.nice != former.nice:
         refused = _refuse_nice(state, wanted.nice, context)
     return refused

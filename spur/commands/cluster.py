@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spur.commands.decide import Context, Decision, command
+from spur.commands.licenses import licenses_beyond
 from spur.commands.permissions import Permission
 from spur.commands.placement import held_beyond
 from spur.events.cluster import (
@@ -89,7 +90,7 @@ def decide_reconfigure(
     changes = compare_configs(before, config)
     if not changes and before is not None and before.parser_version == config.parser_version:
         return Decision((), Configured(0, state.config[1].index))
-    beyond = held_beyond(state, config.nodes)
+    beyond = held_beyond(state, config.nodes) or licenses_beyond(state, config.parameters)
     if beyond is not None:
         return beyond
     event = ClusterConfigured(

@@ -15,6 +15,7 @@ from spur.events.declare import Event
 from spur.events.jobs import JobTasksSplit
 from spur.events.runs import JobStarted, PlacementDecision, RefusedNodes
 from spur.projections.jobs import JobRow, next_job_id
+from spur.projections.licenses import licenses_free
 from spur.projections.nodes import block_of, is_usable
 from spur.projections.partitions import PartitionRow, may_share
 from spur.projections.resources import NodeUse, can_hold
@@ -25,6 +26,7 @@ from spur.values.config import NodeBlock, PartitionState
 from spur.values.errors import Rejection
 from spur.values.hostlist import parse_hostlist
 from spur.values.ids import JobId, NodeName, PartitionName
+from spur.values.licenses import parse_licenses
 from spur.values.states import Hold, Phase
 from spur.wire.runs import PlaceJobs, Placement, PlacementsJudged, RefusedPlacement
 
@@ -53,6 +55,8 @@ class _Draft:
     """What is held by now on nodes that were touched."""
     running_tasks: dict[JobId, int] = field(default_factory=dict)
     nodes_of: dict[PartitionName, frozenset[str]] = field(default_factory=dict)
+    licenses: dict[str, int] | None = None
+    """How many of each licence are free by now; None before a job asked for any."""
 
     def used_on(self, node: NodeName) -> NodeUse:
         """Return what is held on a node."""
@@ -64,6 +68,12 @@ class _Draft:
         if known is None:
             known = self.nodes_of[name] = frozenset(parse_hostlist(partition.block.nodes))
         return known
+
+    def free_licenses(self) -> dict[str, int]:
+        """Return how many of each licence are free, to be lowered as they are given."""
+        if self.licenses is None:
+            self.licenses = licenses_free(self.state)
+        return self.licenses
 
     def tasks_of(self, job_id: JobId, job: JobRow) -> TaskSet | None:
         """Return the tasks that a row still stands for."""
@@ -152,6 +162,15 @@ def _refuse_run(
     array = draft.state.arrays.get(job.array_id)
     if array is not None and array.throttle and draft.running_of(job.array_id) >= array.throttle:
         return Rejection("wrong-state", f"array {job.array_id} runs {array.throttle} tasks already")
+    return _refuse_licenses(draft, job)
+
+
+def _refuse_licenses(draft: _Draft, job: JobRow) -> Rejection | None:
+    if job.spec.ask.licenses:
+        free = draft.free_licenses()
+        for name, count in parse_licenses(job.spec.ask.licenses).items():
+            if count > free.get(name, 0):
+                return _does_not_fit(f"{free.get(name, 0)} of licence {name!r} are free")
     return None
 
 
@@ -199,6 +218,10 @@ def _take(
         draft.left[job_id] = tasks.without(alone)
         events.append(JobTasksSplit(started, job_id, alone))
     draft.started.add(started)
+    if job.spec.ask.licenses:
+        free = draft.free_licenses()
+        for name, count in parse_licenses(job.spec.ask.licenses).items():
+            free[name] -= count
     if job.array_id:
         draft.running_tasks[job.array_id] = draft.running_of(job.array_id) + 1
     for share in placement.shares:

@@ -45,6 +45,7 @@ from spur.projections.indexes import (
 )
 from spur.projections.jobs import ArrayRow, GroupKey, GroupReasonRow, JobRow
 from spur.projections.jobviews import EncodedOfArrays, EncodedViews
+from spur.projections.licenses import asked_licenses
 from spur.projections.membership import MembershipRow
 from spur.projections.nodes import NodeBlockRow, NodeRow, is_out, names_in_block
 from spur.projections.partitions import Members, PartitionRow
@@ -129,6 +130,8 @@ class State:
         self.jobs_by_deadline: Ordered[JobId, JobRow] = Ordered(
             lambda _, row: row.spec.deadline_ns or None
         )
+        #: Jobs that ask for licences, by what they ask for.
+        self.jobs_of_licenses: Group[JobId, JobRow] = Group(asked_licenses)
         self.array_jobs = ArrayJobs()
         self.job_blob_bytes = BlobBytes()
         self.jobs: Table[JobId, JobRow] = Table(
@@ -140,6 +143,7 @@ class State:
             self.jobs_of_user,
             self.namesakes,
             self.jobs_by_deadline,
+            self.jobs_of_licenses,
             self.array_jobs,
             self.job_blob_bytes,
             self.encoded_views,

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from spur.projections.dependencies import never_holds
 from spur.projections.jobs import JobRow
+from spur.projections.licenses import licenses_free
 from spur.projections.partitions import PartitionRow
 from spur.projections.runrows import RunRow
 from spur.projections.state import State
@@ -20,6 +21,7 @@ from spur.scheduling.fit import room_on
 from spur.scheduling.need import Need, counts_memory, need_of
 from spur.scheduling.sites import Site, Sites
 from spur.values.ids import JobId, PartitionName
+from spur.values.licenses import parse_licenses
 from spur.values.states import HOLD_REASONS, Hold, Reason
 from spur.values.tres import Per
 from spur.wire.why import FilterVerdict
@@ -69,6 +71,19 @@ def _throttle(state: State, job_id: JobId, job: JobRow, run: RunRow, now_ns: int
     return f"{state.allocations.running_tasks(job.array_id)} of {array.throttle} tasks run"
 
 
+def _licenses(state: State, job_id: JobId, job: JobRow, run: RunRow, now_ns: int) -> Reason:
+    free = licenses_free(state)
+    asked = parse_licenses(job.spec.ask.licenses)
+    lacks = any(count > free.get(name, 0) for name, count in asked.items())
+    return Reason.LICENSES if lacks else Reason.NONE
+
+
+def _licenses_free(state: State, job_id: JobId, job: JobRow, run: RunRow, now_ns: int) -> str:
+    free = licenses_free(state)
+    asked = parse_licenses(job.spec.ask.licenses)
+    return ", ".join(f"{free.get(name, 0)} of {name}" for name in asked) or "not asked"
+
+
 _CONDITIONS = (
     _Condition(
         "hold",
@@ -113,6 +128,12 @@ _CONDITIONS = (
         lambda state, job_id, job, run, now_ns: "another task",
         _throttle,
         _throttled,
+    ),
+    _Condition(
+        "licences",
+        lambda state, job_id, job, run, now_ns: job.spec.ask.licenses or "none",
+        _licenses_free,
+        _licenses,
     ),
 )
 

@@ -2,9 +2,10 @@
 
 1. Groups of jobs are taken in the order of their first jobs, in each of their partitions.
 2. A job that fits starts; what it gets is taken off the nodes of the plan.
-3. When one does not fit, none behind it in its group does. The first such job of each partition
+3. One that lacks licences waits, and keeps those of them that are free.
+4. When one does not fit, none behind it in its group does. The first such job of each partition
    keeps the nodes that it will start on; later jobs may use those if they are over by then.
-4. The reasons that differ from those stated are stated: one for each partition and shape, and one
+5. The reasons that differ from those stated are stated: one for each partition and shape, and one
    for each job where it differs.
 """
 
@@ -17,6 +18,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from spur.projections.jobs import GroupKey, JobRow
+from spur.projections.licenses import licenses_free
 from spur.projections.partitions import PartitionRow
 from spur.projections.resources import can_hold
 from spur.projections.state import State
@@ -28,6 +30,7 @@ from spur.scheduling.queue import Group, Queue, owners_of
 from spur.scheduling.reserve import UNLIMITED_NS, reserve
 from spur.scheduling.sites import Site, Sites
 from spur.values.ids import JobId, NodeName, PartitionName
+from spur.values.licenses import parse_licenses
 from spur.values.states import Reason
 from spur.wire.jobs import GroupReasonView
 from spur.wire.runs import JobReasonView, Placement
@@ -101,6 +104,7 @@ class _Stream:
         "first",
         "group",
         "jobs",
+        "licenses",
         "name",
         "need",
         "next",
@@ -123,6 +127,8 @@ class _Stream:
         self.next = 0
         """Place of the job that is tried next."""
         self.need: Need | None = None
+        self.licenses: dict[str, int] = {}
+        """What each of its jobs asks for."""
         self.sorting = Sorting()
         self.sites: list[Site] = []
         """Nodes that could do, in the order in which they are tried."""
@@ -158,6 +164,8 @@ class _Cycle:
         """Nodes that a waiting job keeps, and from when on."""
         self._heads: set[PartitionName] = set()
         """Partitions whose first waiting job was met."""
+        self._licenses: dict[str, int] | None = None
+        """How many of each licence are free and kept for nobody; None before a job asked."""
         self._owners = owners_of(state, queue.by_user)
         self._group_reasons: dict[GroupKey, Reason] = {}
         self._job_reasons: dict[JobId, Reason] = {}
@@ -229,6 +237,9 @@ class _Cycle:
                 return True
             if self._is_full():
                 return True
+            if not self._has_licenses(stream):
+                self._note(stream.group, Reason.LICENSES)
+                return False
             if not self._start(stream, job_id, job, task):
                 return self._blocked(stream, job_id, job)
         self._started.add(job_id)
@@ -244,6 +255,7 @@ class _Cycle:
             counts_memory=self._counts_memory,
         )
         stream.need = need
+        stream.licenses = parse_licenses(stream.group.ask.licenses)
         reason = refused_group(need, stream.partition, stream.group.time_limit_s)
         if reason is Reason.NONE:
             stream.sorting = self._sorter.sort(need, stream.name)
@@ -266,6 +278,23 @@ class _Cycle:
     def _tasks_running(self, array_id: JobId) -> int:
         known = self._running_tasks.get(array_id)
         return self._state.allocations.running_tasks(array_id) if known is None else known
+
+    def _has_licenses(self, stream: _Stream) -> bool:
+        """Whether there are licences for the stream's next job; it keeps those that there are."""
+        if not stream.licenses:
+            return True
+        if self._licenses is None:
+            self._licenses = licenses_free(self._state)
+        free = self._licenses
+        if all(count <= free.get(name, 0) for name, count in stream.licenses.items()):
+            return True
+        self._take_licenses(stream)
+        return False
+
+    def _take_licenses(self, stream: _Stream) -> None:
+        free = self._licenses or {}
+        for name, count in stream.licenses.items():
+            free[name] = max(free.get(name, 0) - count, 0)
 
     # -- starting
     def _start(self, stream: _Stream, job_id: JobId, job: JobRow, task: int | None) -> bool:
@@ -294,6 +323,7 @@ class _Cycle:
         self._ends[placed] = end_ns
         if task is not None:
             self._tasks_started[job_id] = self._tasks_started.get(job_id, 0) + 1
+        self._take_licenses(stream)
         if job.array_id:
             self._running_tasks[job.array_id] = self._tasks_running(job.array_id) + 1
         if need.is_by_user:

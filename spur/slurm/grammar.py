@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from spur.values.config import ControllerHost, NodeStart, OverSubscribe, PartitionState
 from spur.values.hostlist import expand_list, parse_hostlist
 from spur.values.ids import NAME_GRAMMAR, is_name
+from spur.values.licenses import parse_licenses
 from spur.values.timespec import TIME_LIMIT_GRAMMAR, parse_time_limit
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "FEATURES",
     "GRES",
     "HOSTS",
+    "LICENSES",
     "LIMIT_TIME",
     "LOWER_NAME",
     "LOWER_WORDS",
@@ -247,6 +249,7 @@ HOSTS = Grammar("a host list", _parse_hosts)
 PARTITION_NODES = Grammar("a host list, node sets, or ALL", _commas)
 DEVICES = Grammar("device files", _parse_devices)
 FEATURES = Grammar("features with commas between them", _parse_features)
+LICENSES = Grammar("name[:count] with commas between them", parse_licenses)
 GRES = Grammar("name[:type][:count] with commas between them", _parse_gres)
 PORTS = Grammar("a port, or a list of them", _parse_ports)
 CONTROLLER = Grammar("a host name, or name(address)", _parse_controller)

@@ -12,7 +12,19 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from spur.values.errors import PeerFault
-from spur.wire import agents, cluster, history, jobs, nodes, partitions, runs, steps, texts, why
+from spur.wire import (
+    agents,
+    cluster,
+    history,
+    jobs,
+    licenses,
+    nodes,
+    partitions,
+    runs,
+    steps,
+    texts,
+    why,
+)
 from spur.wire.declare import ANSWERS, ENCODE, REQUESTS, UNREADABLE, Answer, Request
 
 __all__ = [
@@ -25,7 +37,19 @@ __all__ = [
     "encode_answer",
 ]
 
-SUBJECTS = (agents, cluster, history, jobs, nodes, partitions, runs, steps, texts, why)
+SUBJECTS = (
+    agents,
+    cluster,
+    history,
+    jobs,
+    licenses,
+    nodes,
+    partitions,
+    runs,
+    steps,
+    texts,
+    why,
+)
 """The files of this room that declare requests and answers."""
 
 if TYPE_CHECKING:

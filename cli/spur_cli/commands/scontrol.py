@@ -107,6 +107,7 @@ _ENTITIES: dict[str, Verb] = {
     "hostnames": shows.show_hostnames,
     "jobs": shows.show_jobs,
     "jobid": shows.show_jobs,
+    "licenses": shows.show_licenses,
     "nodes": shows.show_nodes,
     "partitions": shows.show_partitions,
     "steps": shows.show_steps,

@@ -31,6 +31,7 @@ __all__ = [
     "show_hostlist_sorted",
     "show_hostnames",
     "show_jobs",
+    "show_licenses",
     "show_nodes",
     "show_partitions",
     "show_steps",
@@ -159,6 +160,25 @@ def show_partitions(session: Session, line: Layer, names: list[str]) -> int:
     for partition in shown:
         members = [node for node in nodes if partition.name in node.partitions]
         sys.stdout.write(show_partition(partition, members, one_line=_is_one_line(line)))
+    return 0
+
+
+def show_licenses(session: Session, line: Layer, names: list[str]) -> int:
+    """Show how many there are of each licence, and how many are used."""
+    from spur.wire.licenses import LicenseList, ListLicenses
+
+    listed = session.ask(ListLicenses(), LicenseList)
+    if isinstance(listed, Rejection):
+        raise SlurmError(f"slurm_load_licenses error: {sentence_of(listed)}", *_hint(listed))
+    shown = [row for row in listed.licenses if not names or row.name == names[0]]
+    if not shown and not names:
+        sys.stdout.write("No licenses configured in Slurm.\n")
+    break_ = " " if _is_one_line(line) else "\n    "
+    for row in shown:
+        sys.stdout.write(
+            f"LicenseName={row.name}{break_}Total={row.total} Used={row.used} "
+            f"Free={row.total - row.used} Reserved=0 Remote=no\n"
+        )
     return 0
 
 
