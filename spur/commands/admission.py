@@ -75,6 +75,9 @@ GRES_MAX = 16
 COUNT_MAX = (1 << 31) - 1
 """Nodes, tasks, CPUs, MiB, devices, seconds: what Slurm keeps in 32 bits."""
 
+TIME_LIMIT_S_MAX = (1 << 32) - 1
+"""136 years: with the present time added, its nanoseconds fit into 63 bits."""
+
 NICE_MAX = 2_147_483_645
 """Source: sbatch(1) --nice."""
 
@@ -210,11 +213,13 @@ def _refuse_spec(spec: JobSpec) -> Rejection | None:
         return _invalid("a name or a list has a line break or a NUL")
     if len(spec.partitions) > PARTITIONS_MAX:
         return _over("partitions-max", PARTITIONS_MAX, len(spec.partitions))
-    if spec.time_limit_s is not None and not 0 <= spec.time_limit_s <= COUNT_MAX:
-        return _invalid(f"a time limit of {spec.time_limit_s} s is not from 0 to {COUNT_MAX}")
+    if spec.time_limit_s is not None and not 0 <= spec.time_limit_s <= TIME_LIMIT_S_MAX:
+        return _invalid(
+            f"a time limit of {spec.time_limit_s} s is not from 0 to {TIME_LIMIT_S_MAX}"
+        )
     least_s = spec.time_limit_min_s
-    if least_s is not None and not 0 <= least_s <= COUNT_MAX:
-        return _invalid(f"a least time limit of {least_s} s is not from 0 to {COUNT_MAX}")
+    if least_s is not None and not 0 <= least_s <= TIME_LIMIT_S_MAX:
+        return _invalid(f"a least time limit of {least_s} s is not from 0 to {TIME_LIMIT_S_MAX}")
     for name, moment_ns in (("begin", spec.begin_ns), ("end", spec.deadline_ns)):
         if not 0 <= moment_ns < 1 << 63:
             return _invalid(f"{moment_ns} ns is no time to {name} at")

@@ -70,18 +70,20 @@ def _names(test: Test) -> Iterator[str]:
 def with_default_memory(state: State, partition: PartitionName, ask: ResourceAsk) -> ResourceAsk:
     """Return the ask with the memory that the site gives to those who name none.
 
-    What it gives for each GPU is left out: a partition says it when the job is placed.
+    What it gives for each GPU is left out: a partition says it when the job is placed, and then it
+    counts instead.
 
     Source: slurm.conf(5) DefMemPerCPU, DefMemPerNode.
     """
     row = state.partitions.get(partition)
     if ask.memory_mib or row is None:
         return ask
-    if row.block.memory_per_gpu_mib and any(gres.name == "gpu" for gres in ask.gres):
-        return ask
     for level in (row.block, settings_of(state)):
         if level.memory_per_cpu_mib:
-            return replace(ask, memory_mib=level.memory_per_cpu_mib, memory_per=Per.CPU)
-        if level.memory_per_node_mib:
-            return replace(ask, memory_mib=level.memory_per_node_mib, memory_per=Per.NODE)
+            memory_mib, per = level.memory_per_cpu_mib, Per.CPU
+        elif level.memory_per_node_mib:
+            memory_mib, per = level.memory_per_node_mib, Per.NODE
+        else:
+            continue
+        return replace(ask, memory_mib=memory_mib, memory_per=per, memory_is_default=True)
     return ask

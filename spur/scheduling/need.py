@@ -171,9 +171,10 @@ def _memory_of(
     ask: ResourceAsk, block: PartitionBlock, settings: ClusterSettings, *, has_gpus: bool
 ) -> tuple[int, Per]:
     """Return how much memory is needed, and of what. Source: slurm.conf(5) DefMemPerCPU."""
-    if ask.memory_mib:
+    comes_with_gpus = has_gpus and block.memory_per_gpu_mib
+    if ask.memory_mib and not (ask.memory_is_default and comes_with_gpus):
         return ask.memory_mib, ask.memory_per
-    if has_gpus and block.memory_per_gpu_mib:
+    if block.memory_per_gpu_mib and comes_with_gpus:
         return block.memory_per_gpu_mib, Per.GPU
     for level in (block, settings):
         if level.memory_per_cpu_mib:

@@ -33,8 +33,8 @@ def layer_of(given: Iterable[Given], program: str) -> Layer:
         try:
             value = _value(option, text)
         except BadOption as error:
-            line = error_line(program, error.sentence)
-            raise SlurmError(line, status=error.status) from error
+            lines = (error_line(program, sentence) for sentence in error.sentences)
+            raise SlurmError(*lines, status=error.status) from error
         typed[option.long] = text or ""
         if option.effect is Effect.HONOURED:
             values[option.field] = value

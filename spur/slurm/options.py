@@ -73,7 +73,7 @@ _SBATCH = (
     _submit("extra", "", VALUE, "extra", at.text, (), ACCEPTED),
     _submit("extra-node-info", "B", VALUE, "extra_node_info", at.node_shape),
     _submit("get-user-env", "", NOTHING, "get_user_env", None, ("SBATCH_GET_USER_ENV",), REFUSED),
-    _submit("gid", "", VALUE, "gid", at.text, (), REFUSED),
+    _submit("gid", "", VALUE, "gid", at.text),
     _submit("gpu-bind", "", VALUE, "gpu_bind", at.text, ("SBATCH_GPU_BIND",), ACCEPTED),
     _submit("gpu-freq", "", VALUE, "gpu_freq", at.text, ("SBATCH_GPU_FREQ",), ACCEPTED),
     _submit("gpus", "G", VALUE, "gpus", at.gpus, ("SBATCH_GPUS",)),
@@ -103,7 +103,7 @@ _SBATCH = (
     _submit("nice", "", MAYBE, "nice", at.nice),
     _submit("no-kill", "k", MAYBE, "no_kill", at.text, ("SBATCH_NO_KILL",), ACCEPTED),
     _submit("no-requeue", "", NOTHING, "requeue", at.requeue, ("SBATCH_NO_REQUEUE",)),
-    _submit("nodefile", "F", VALUE, "nodefile", at.text, (), REFUSED),
+    _submit("nodefile", "F", VALUE, "nodefile", at.text),
     _submit("nodelist", "w", VALUE, "nodes_required", at.hosts),
     _submit("nodes", "N", VALUE, "nodes", at.nodes),
     _submit("ntasks", "n", VALUE, "tasks", at.positive),
@@ -121,10 +121,10 @@ _SBATCH = (
     _submit("prefer", "", VALUE, "prefer", at.text),
     _submit("priority", "", VALUE, "priority", at.priority),
     _submit("profile", "", VALUE, "profile", at.text, ("SBATCH_PROFILE",), ACCEPTED),
-    _submit("propagate", "", MAYBE, "propagate", at.text, (), ACCEPTED),
+    _submit("propagate", "", MAYBE, "propagate", at.limits, (), ACCEPTED),
     _submit("qos", "q", VALUE, "qos", at.text, ("SBATCH_QOS",)),
     _submit("quiet", "Q", NOTHING, "quiet", None),
-    _submit("reboot", "", NOTHING, "reboot", None, (), REFUSED),
+    _submit("reboot", "", NOTHING, "reboot", None),
     _submit("requeue", "", MAYBE, "requeue", at.requeue, ("SBATCH_REQUEUE",)),
     _submit("reservation", "", VALUE, "reservation", at.text, ("SBATCH_RESERVATION",)),
     _submit("resources", "", VALUE, "resources", at.text, (), REFUSED),
@@ -156,7 +156,7 @@ _SBATCH = (
     _submit(
         "tres-per-task", "", VALUE, "tres_per_task", at.text, ("SBATCH_TRES_PER_TASK",), REFUSED
     ),
-    _submit("uid", "", VALUE, "uid", at.text, (), REFUSED),
+    _submit("uid", "", VALUE, "uid", at.text),
     _submit("usage", "", NOTHING, "usage", None),
     _submit(
         "use-min-nodes", "", NOTHING, "use_min_nodes", None, ("SBATCH_USE_MIN_NODES",), ACCEPTED

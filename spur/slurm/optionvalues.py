@@ -7,6 +7,7 @@ Source: sbatch(1); transcripts of Slurm 22.05.
 
 from __future__ import annotations
 
+from spur.slurm.mailtypes import MAIL_TYPES
 from spur.slurm.sizes import COUNT_MAX, parse_count, parse_memory
 from spur.slurm.timespec import parse_time_limit
 from spur.values.arrays import ArrayAsk, parse_array
@@ -30,6 +31,7 @@ __all__ = [
     "gres_flags",
     "hint",
     "hosts",
+    "limits",
     "mail_types",
     "memory",
     "nice",
@@ -65,15 +67,22 @@ ARRAY_INDEX_MAX = 4_000_001
 
 
 class BadOption(Exception):
-    """A value that is none: Slurm's sentence, and the exit status."""
+    """A value that is none: Slurm's sentences, and the exit status."""
 
-    def __init__(self, sentence: str, status: int = SYNTAX_STATUS) -> None:
+    def __init__(self, sentence: str, status: int = SYNTAX_STATUS, then: str = "") -> None:
         super().__init__(sentence)
         self.sentence = sentence
         self.status = status
+        self.then = then
+        """What is said on another line; empty for nothing."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (BadOption, (self.sentence, self.status))
+        return (BadOption, (self.sentence, self.status, self.then))
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """All that is said, a line each."""
+        return (self.sentence, self.then) if self.then else (self.sentence,)
 
 
 def _invalid(option: str) -> BadOption:
@@ -179,7 +188,8 @@ def array(value: str, option: str) -> ArrayAsk | None:
 def hosts(value: str, option: str) -> str:
     """Return the host list, checked."""
     try:
-        parse_hostlist(value)
+        if "/" not in value:  # else it is a file that has the list
+            parse_hostlist(value)
     except ValueError as error:
         raise _invalid(option) from error
     return value
@@ -191,6 +201,8 @@ def exclusive(value: str, option: str) -> Sharing:
         return Sharing.EXCLUSIVE
     if value == "user":
         return Sharing.USER
+    if value == "mcs":
+        return Sharing.LABEL
     raise _invalid(option)
 
 
@@ -213,7 +225,7 @@ def priority(value: str, option: str) -> int:
 
 def gres(value: str, option: str) -> tuple[GresAsk, ...]:
     """Return what is asked of each node: gpu, gpu:2, gpu:mi300x:2, parted by commas."""
-    if value.lower() == "none":
+    if value.lower() in ("none", "help"):
         return ()
     return tuple(
         ask for part in value.split(",") if part for ask in _gres(part.removeprefix("gres:"))
@@ -279,6 +291,33 @@ def switches(value: str, option: str) -> str:
     return value
 
 
+_LIMITS = frozenset(
+    (
+        "ALL",
+        "AS",
+        "CORE",
+        "CPU",
+        "DATA",
+        "FSIZE",
+        "MEMLOCK",
+        "NOFILE",
+        "NONE",
+        "NPROC",
+        "RSS",
+        "STACK",
+    )
+)
+"""Source: sbatch(1) --propagate."""
+
+
+def limits(value: str, option: str) -> str:
+    """Return which limits of the shell go with the job."""
+    for word in value.split(",") if value else ():
+        if word.upper().removeprefix("RLIMIT_") not in _LIMITS:
+            raise BadOption(f"Bad rlimit name: {word}", 1, f"--{option}={value} is not valid.")
+    return value
+
+
 def yes_or_no(value: str, option: str) -> bool:
     """Return whether it is yes."""
     if value.lower() not in ("yes", "no"):
@@ -293,28 +332,9 @@ def open_mode(value: str, option: str) -> str:
     return value
 
 
-_MAIL_TYPES = frozenset(
-    (
-        "NONE",
-        "BEGIN",
-        "END",
-        "FAIL",
-        "REQUEUE",
-        "ALL",
-        "INVALID_DEPEND",
-        "STAGE_OUT",
-        "TIME_LIMIT",
-        "TIME_LIMIT_90",
-        "TIME_LIMIT_80",
-        "TIME_LIMIT_50",
-        "ARRAY_TASKS",
-    )
-)
-
-
 def mail_types(value: str, option: str) -> str:
     """Return the events that a mail is asked for."""
-    if not _MAIL_TYPES.issuperset(value.upper().split(",")):
+    if not MAIL_TYPES.issuperset(value.upper().split(",")):
         raise _invalid(option)
     return value
 

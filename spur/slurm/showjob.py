@@ -5,12 +5,18 @@ Source: scontrol(1) show job; transcripts of Slurm 22.05.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from spur.slurm.columns import jobline as at
 from spur.slurm.columns.jobline import NULL, JobLine
+from spur.slurm.mailtypes import mail_events
 from spur.slurm.sizes import format_memory
-from spur.slurm.timespec import format_long_duration, format_long_limit, format_moment
+from spur.slurm.timespec import (
+    format_long_duration,
+    format_long_limit,
+    format_moment,
+    parse_time_limit,
+)
 from spur.values.states import Hold, JobState
 from spur.values.tres import Per
 
@@ -30,7 +36,7 @@ def _lines(line: JobLine) -> Iterator[str]:
     yield f"{_names(line)} JobName={spec.name}"
     yield (
         f"UserId={line.user(job.uid)}({job.uid}) GroupId={line.group(job.gid)}({job.gid}) "
-        "MCS_label=N/A"
+        f"MCS_label={at.options(line).get('mcs-label') or 'N/A'}"
     )
     yield (
         f"Priority={at.priority(line)} Nice={spec.nice} "
@@ -93,7 +99,7 @@ def _eligible_s(line: JobLine) -> int:
 
 def _places(line: JobLine) -> Iterator[str]:
     job, ask = line.job, line.job.spec.ask
-    yield f"Partition={at.partition(line)} AllocNode:Sid={NULL}:0"
+    yield f"Partition={at.partition(line)} AllocNode:Sid={at.alloc_node(line)}"
     yield (
         f"ReqNodeList={at.hosts(ask.nodes_required) or NULL} "
         f"ExcNodeList={at.hosts(ask.nodes_excluded) or NULL}"
@@ -103,9 +109,19 @@ def _places(line: JobLine) -> Iterator[str]:
         yield f"BatchHost={at.batch_host(line)}"
 
 
+def _delay(minutes: str) -> str:
+    try:
+        return format_long_duration(parse_time_limit(minutes) if minutes else 0)
+    except ValueError:
+        return format_long_duration(0)
+
+
 def _asks(line: JobLine) -> Iterator[str]:
     job, ask = line.job, line.job.spec.ask
+    typed = at.options(line)
     nodes = at.nodes(line)
+    if not job.shares and ask.tasks_per_node:
+        nodes = str(max(ask.nodes_min, ask.tasks // ask.tasks_per_node))
     if not job.shares and ask.nodes_max:
         nodes += f"-{ask.nodes_max}"
     yield (
@@ -116,38 +132,89 @@ def _asks(line: JobLine) -> Iterator[str]:
     yield f"TRES={at.tres(line)}"
     per = f"{ask.tasks_per_node}:0:{ask.tasks_per_socket or '*'}:{ask.tasks_per_core or '*'}"
     yield f"Socks/Node={ask.sockets_per_node or '*'} NtasksPerN:B:S:C={per} CoreSpec=*"
-    kind = "CPU" if ask.memory_per is Per.CPU else "Node"
+    kind = "CPU" if ask.memory_per is Per.CPU and ask.memory_mib >= 0 else "Node"
     memory_mib = 0 if ask.memory_per is Per.GPU else max(ask.memory_mib, 0)
     yield (
         f"MinCPUsNode={at.min_cpus(line)} MinMemory{kind}={format_memory(memory_mib)} "
         f"MinTmpDiskNode={format_memory(ask.disk_mib)}"
     )
-    yield f"Features={ask.features or NULL} DelayBoot=00:00:00"
+    features = ask.features or ("" if "constraint" in typed else NULL)
+    yield f"Features={features} DelayBoot={_delay(typed.get('delay-boot', ''))}"
+    if ask.preferred:
+        yield f"Prefer={ask.preferred}"
     yield (
         f"OverSubscribe={at.over_subscribe(line)} Contiguous={int(ask.contiguous)} "
-        f"Licenses={ask.licenses or NULL} Network={NULL}"
+        f"Licenses={ask.licenses or NULL} Network={typed.get('network') or NULL}"
     )
 
 
 def _files(line: JobLine) -> Iterator[str]:
+    typed = at.options(line)
     yield f"Command={at.command(line)}"
     yield f"WorkDir={at.working_directory(line)}"
     comment = at.comment(line)
-    if comment != NULL:
-        yield f"Comment={comment} "
+    if comment != NULL or "comment" in typed:
+        yield f"Comment={typed.get('comment', '') if comment == NULL else comment} "
     yield f"StdErr={at.stderr_path(line)}"
     yield f"StdIn={at.stdin_path(line)}"
     yield f"StdOut={at.stdout_path(line)}"
+    if "switches" in typed:
+        yield f"Switches={typed['switches'].partition('@')[0]}@{_SWITCHES_WAIT}"
     yield "Power="
+    yield from _flags(line, typed)
+    yield from _trackable(line, typed)
+    events = mail_events(typed.get("mail-type", ""))
+    if events:
+        yield f"MailUser={typed.get('mail-user') or at.user_name(line)} MailType={events}"
+
+
+_SWITCHES_WAIT = "00:05:00"
+"""The longest that a job waits for switches. Source: slurm.conf(5) max_switch_wait."""
+
+
+def _flags(line: JobLine, typed: Mapping[str, str]) -> Iterator[str]:
+    binding = typed.get("gres-flags", "")
+    for word, shown in (("enforce-binding", "Yes"), ("disable-binding", "No")):
+        if word in binding:
+            yield f"GresEnforceBind={shown}"
+    flags = ""
+    kills = line.job.spec.kill_on_invalid_dependency
+    if kills is not None:
+        flags += f"KillOInInvalidDependent={'Yes' if kills else 'No'}"
+    if "spread-job" in typed:
+        flags += "SpreadJob=Yes"
+    if flags:
+        yield flags
+
+
+def _trackable(line: JobLine, typed: Mapping[str, str]) -> Iterator[str]:
     ask = line.job.spec.ask
+    if ask.cpus_per_gpu:
+        yield f"CpusPerTres=gres:gpu:{ask.cpus_per_gpu}"
     if ask.memory_per is Per.GPU:
         yield f"MemPerTres=gres:gpu:{max(ask.memory_mib, 0)}"
-    for word, per in (
-        ("TresPerJob", Per.JOB),
-        ("TresPerNode", Per.NODE),
-        ("TresPerSocket", Per.SOCKET),
-        ("TresPerTask", Per.TASK),
+    for word, option in (("TresBind", "gpu-bind"), ("TresFreq", "gpu-freq")):
+        if option in typed:
+            yield f"{word}=gpu:{typed[option]}"
+    for word, per, names in (
+        ("TresPerJob", Per.JOB, ("gpus",)),
+        ("TresPerNode", Per.NODE, ("gres", "gpus-per-node")),
+        ("TresPerSocket", Per.SOCKET, ("gpus-per-socket",)),
+        ("TresPerTask", Per.TASK, ("gpus-per-task",)),
     ):
-        asked = at.format_gres(ask.gres, per)
+        asked = _typed_gres(typed, names) or at.format_gres(ask.gres, per)
         if asked:
             yield f"{word}={asked}"
+    if ask.tasks_per_gpu:
+        yield f"NtasksPerTRES={ask.tasks_per_gpu}"
+
+
+def _typed_gres(typed: Mapping[str, str], names: Sequence[str]) -> str:
+    """Return what was typed about generic resources, as Slurm keeps it."""
+    parts = []
+    for name in names:
+        start = "gres:" if name == "gres" else "gres:gpu:"
+        value = typed.get(name, "")
+        if value.lower() != "none":
+            parts += [start + part.removeprefix("gres:") for part in value.split(",") if part]
+    return ",".join(parts)

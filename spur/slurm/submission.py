@@ -24,7 +24,7 @@ from spur.values.ids import PartitionName
 from spur.values.jobspec import JobSpec, JobText, ResourceAsk, Sharing
 from spur.values.tres import GresAsk, Per
 
-__all__ = ["Settings", "Submission", "merge", "submission_of"]
+__all__ = ["Place", "Settings", "Submission", "merge", "submission_of"]
 
 _MEMORY = {
     "memory_per_node": Per.NODE,
@@ -40,6 +40,16 @@ class Settings(NamedTuple):
 
     values: dict[str, Any]  # as in `Layer`
     given: dict[str, str]
+
+
+class Place(NamedTuple):
+    """Where a submission comes from."""
+
+    host: bytes
+    session_id: int
+
+
+NOWHERE = Place(b"", 0)
 
 
 class Submission(NamedTuple):
@@ -75,6 +85,7 @@ def submission_of(
     argv: tuple[bytes, ...],
     working_directory: bytes,
     calendar: Calendar,
+    place: Place = NOWHERE,
     batch: bool = True,
 ) -> Submission:
     """Return what is asked of the controller.
@@ -86,6 +97,10 @@ def submission_of(
     values = settings.values
     warnings: list[str] = []
     ask = _ask(values, program, warnings)
+    for name, shown in (("core-spec", "-S"), ("thread-spec", "--thread-spec")):
+        if name in settings.given:
+            ignored = f"Ignoring {shown} since it's not allowed by configuration"
+            warnings.append(error_line(program, f"{ignored} (AllowSpecResourcesUsage = No)"))
     array: ArrayAsk | None = values.get("array")
     spec = JobSpec(
         name=_plain(values.get("name", default_name)),
@@ -113,6 +128,8 @@ def submission_of(
         options=tuple(
             (name, _bytes(value)) for name, value in settings.given.items() if name != "wrap"
         ),
+        submit_host=place.host,
+        session_id=place.session_id,
     )
     return Submission(
         spec, array, values.get("hold", False), values.get("priority"), text, tuple(warnings)
@@ -155,7 +172,13 @@ def _dependency(text: str, program: str) -> Dependency | None:
     try:
         return parse_dependency(text)
     except BadDependency as error:
-        sentence = "Batch job submission failed: Job dependency problem"
+        is_known = text.startswith("expand:")
+        why = (
+            "Requested operation not supported on this system"
+            if is_known
+            else "Job dependency problem"
+        )
+        sentence = f"Batch job submission failed: {why}"
         raise SlurmError(error_line(program, sentence)) from error
 
 
@@ -181,8 +204,9 @@ def _ask(values: Mapping[str, Any], program: str, warnings: list[str]) -> Resour
         cpus_per_task=values.get("cpus_per_task", 1),
         memory_mib=memory_mib,
         memory_per=per,
+        memory_is_default=False,
         gres=gres,
-        features=_plain(values.get("features", "")),
+        features=_plain(values.get("features", "")).replace(",", "&"),
         nodes_required=values.get("nodes_required", ""),
         nodes_excluded=values.get("nodes_excluded", ""),
         sharing=values.get("sharing", Sharing.PARTITION),
@@ -206,8 +230,11 @@ def _ask(values: Mapping[str, Any], program: str, warnings: list[str]) -> Resour
 def _node_shape(values: Mapping[str, Any]) -> tuple[int, int, int]:
     """Return sockets of a node, cores of a socket, threads of a core; 0 for any."""
     sockets, cores, threads = values.get("extra_node_info", (0, 0, 0))
-    if values.get("hint") == "nomultithread":
+    hint = values.get("hint")
+    if hint in ("nomultithread", "compute_bound", "memory_bound"):
         threads = 1
+    if hint == "memory_bound":
+        cores = 1
     return (
         values.get("sockets_per_node", sockets),
         values.get("cores_per_socket", cores),

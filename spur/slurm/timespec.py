@@ -33,8 +33,8 @@ __all__ = [
 UNLIMITED_S = 0
 """How the state spells "no limit"."""
 
-LIMIT_S_MAX = (1 << 31) - 1
-"""Seconds of the longest time limit."""
+LIMIT_S_MAX = (1 << 32) - 1
+"""Seconds of the longest time limit, 136 years: people write a hundred for no limit."""
 
 # -- lengths of time
 

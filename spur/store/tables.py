@@ -104,6 +104,7 @@ jobs = Table(
     Column("cpus_per_task", Integer, nullable=False),
     Column("memory_mib", BigInteger, nullable=False),
     Column("memory_per", Integer, nullable=False),
+    Column("memory_is_default", Boolean, nullable=False),
     Column("gres", Text, nullable=False),
     Column("features", Text, nullable=False),
     Column("nodes_required", Text, nullable=False),

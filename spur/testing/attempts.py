@@ -48,6 +48,7 @@ ASK = ResourceAsk(
     cpus_per_task=1,
     memory_mib=0,
     memory_per=Per.NODE,
+    memory_is_default=False,
     gres=(),
     features="",
     nodes_required="",

@@ -52,6 +52,7 @@ ASK = ResourceAsk(
     cpus_per_task=1,
     memory_mib=100,
     memory_per=Per.NODE,
+    memory_is_default=False,
     gres=(),
     features="",
     nodes_required="",

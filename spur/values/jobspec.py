@@ -34,6 +34,8 @@ class Sharing(IntEnum):
     EXCLUSIVE = 2
     USER = 3
     """Only with jobs of the same user."""
+    LABEL = 4
+    """Only with jobs of the same label; while there are no labels, as PARTITION."""
 
 
 class ResourceAsk(
@@ -52,6 +54,8 @@ class ResourceAsk(
     """0 is the partition's default, -1 all that a node has."""
     memory_per: Per
     """NODE, CPU or GPU."""
+    memory_is_default: bool
+    """Whether the site gave it, since the job names none: what GPUs bring with them comes first."""
     gres: tuple[GresAsk, ...]
     features: str
     """The constraint expression, as Slurm spells it; empty for none."""
@@ -122,6 +126,10 @@ class JobText(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unk
     comment: bytes
     options: tuple[tuple[str, bytes], ...] = ()
     """The options of the submission: name without dashes, and value, empty for a flag."""
+    submit_host: bytes = b""
+    """Where it was submitted, by the name that the host has for itself."""
+    session_id: int = 0
+    """Of the process that submitted it."""
 
 
 _ENCODE = msgspec.msgpack.Encoder().encode

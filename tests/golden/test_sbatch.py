@@ -1,32 +1,43 @@
-"""What sbatch says of submissions, word for word, on the configuration of a real Slurm 22.05.
+"""What sbatch says of submissions, and scontrol shows of them, as a real Slurm 22.05 did.
 
 `slurm/submissions.json` holds what was recorded with and without EnforcePartLimits: the options,
 and what was said on standard error; a submission about which nothing was said was accepted.
+`slurm/jobs.json` holds lines of `scontrol show job` of held jobs with these options.
 """
 
 from __future__ import annotations
 
 import json
+import pwd
 import shlex
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
+from spur.slurm.layers import Layer
 from spur.slurm.wording import SlurmError
 from spur.testing.builders import Cluster, actor
 from spur.testing.conformance.site import overridden
 from spur.values.config import ConfigFile
 from spur.values.errors import Rejection
+from spur.values.ids import JobId
 from spur.wire.cluster import Reconfigure
 from spur.wire.declare import Answer, Request
+from spur.wire.jobs import JobAccepted, SubmitJob
+from spur.wire.texts import JobTexts, JobTextView, ReadTexts
 from spur_cli.commands.sbatch import submit
 from spur_cli.slurm.session import Session
+from spur_cli.slurm.shows import show_jobs
 
 HERE = Path(__file__).parent
 CLUSTER = HERE.parent / "data" / "slurm" / "cluster"
 RECORDED: list[dict[str, str | list[str]]] = json.loads(
     (HERE / "slurm" / "submissions.json").read_text(encoding="utf-8")
+)
+
+SHOWN: list[dict[str, str | list[str]]] = json.loads(
+    (HERE / "slurm" / "jobs.json").read_text(encoding="utf-8")
 )
 
 A = TypeVar("A", bound=Answer)
@@ -35,12 +46,21 @@ A = TypeVar("A", bound=Answer)
 class Asking(Session):
     """A session of a user whose controller is in this process."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        super().__init__("sbatch", {})
-        self._cluster = cluster
+    def __init__(self, cluster: Cluster, program: str = "sbatch") -> None:
+        super().__init__(program, {})
+        self.cluster = cluster
+        self.texts: dict[JobId, bytes] = {}
 
     def ask(self, request: Request, expected: type[A]) -> A | Rejection:
-        answer = self._cluster.ask(request, actor(2001))
+        answer: Answer | Rejection
+        if isinstance(request, ReadTexts):
+            views = [JobTextView(each, self.texts[each], False) for each in request.job_ids]
+            answer = JobTexts(tuple(views), len(views))
+        else:
+            answer = self.cluster.ask(request, actor(2001))
+        if isinstance(request, SubmitJob) and isinstance(answer, JobAccepted):
+            contents = {each.name: each.content for each in request.attachments}
+            self.texts[answer.job_id] = contents["text"]
         assert isinstance(answer, (expected, Rejection))
         return answer
 
@@ -84,6 +104,46 @@ def test_a_submission_is_answered_as_slurm_answered_it(
     assert bool(lines) != out.startswith("Submitted batch job ")
 
 
+@pytest.mark.parametrize(("options", "lines"), [tuple(record.values()) for record in SHOWN])
+def test_a_job_is_shown_as_slurm_showed_it(
+    clusters: dict[str, Cluster],
+    capsys: pytest.CaptureFixture[str],
+    options: str,
+    lines: list[str],
+) -> None:
+    """A script reads what scontrol tells of a job of its own."""
+    session = Asking(clusters["NO"])
+    words = ["-H", *shlex.split(options), "--wrap", "true"]
+    assert submit(session, words) == 0
+    (job_id,) = session.texts
+    capsys.readouterr()
+    show_jobs(session, Layer({}, {}), [str(job_id)])
+    shown = [line.removeprefix("   ") for line in capsys.readouterr().out.splitlines()]
+    user = pwd.getpwuid(2001).pw_name if _is_there(2001) else "2001"
+    wanted = [line.replace("MailUser=u1", f"MailUser={user}") for line in lines]
+    kept = [line for line in shown if line.split("=")[0] in _names(wanted)]
+    assert [line.rstrip() for line in kept] == [line.rstrip() for line in wanted]
+    extra = [line for line in shown[13:] if line.split("=")[0] not in _names(wanted)]
+    assert {line.split("=")[0] for line in extra} <= ELSEWHERE
+
+
+ELSEWHERE = {"", "Command", "WorkDir", "StdErr", "StdIn", "StdOut"}
+"""Lines behind the nodes that hold paths of the recording."""
+
+
+def _names(lines: list[str]) -> set[str]:
+    return {line.split("=")[0] for line in lines}
+
+
+def _is_there(uid: int) -> bool:
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        return False
+    return True
+
+
 def test_enough_was_recorded() -> None:
-    """A file that lost its lines would pass every test."""
+    """Files that lost their lines would pass every test."""
     assert len(RECORDED) >= 90
+    assert len(SHOWN) >= 120

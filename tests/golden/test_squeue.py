@@ -71,6 +71,7 @@ ASK = ResourceAsk(
     tasks_per_node=0,
     cpus_per_task=1,
     memory_mib=500,
+    memory_is_default=False,
     memory_per=Per.CPU,
     gres=(),
     features="",

@@ -26,6 +26,7 @@ from spur_cli.registry import Command
 from spur_cli.slurm.people import LocalCalendar
 from spur_cli.slurm.queue import fetch_queue
 from spur_cli.slurm.session import Session, guarded
+from spur_cli.slurm.submitting import here, with_node_files
 
 __all__ = ["run", "submit"]
 
@@ -61,6 +62,9 @@ def submit(session: Session, arguments: list[str]) -> int:
     line, words = session.options(arguments, status=SYNTAX_STATUS, stops_at_word=True)
     if session.shows_help(line):
         return 0
+    if line.given.get("gres") == "help":
+        sys.stdout.write("Valid gres options are:\ngpu[[:type]:count]\n")
+        return 0
     environment = session.environment_options()
     script = _script(line, words)
     refused = refuse_script(script.content)
@@ -76,6 +80,7 @@ def submit(session: Session, arguments: list[str]) -> int:
     is_foreign = not (environment.values | line.values).get("ignore_pbs")
     directives = _directives(script.content, with_foreign=is_foreign)
     settings = merge(directives, environment, line, "sbatch")
+    settings = settings._replace(values=with_node_files(settings.values, "sbatch"))
     arguments_of_script = tuple(os.fsencode(word) for word in words[1:])
     submission = submission_of(
         settings,
@@ -84,6 +89,7 @@ def submit(session: Session, arguments: list[str]) -> int:
         argv=(script.path, *arguments_of_script),
         working_directory=os.fsencode(os.getcwd()),
         calendar=LocalCalendar(),
+        place=here(),
     )
     for warning in submission.warnings:
         sys.stderr.write(f"{warning}\n")

@@ -29,6 +29,7 @@ from spur_cli.slurm.allocation import Allocation, look_up, obtain, release
 from spur_cli.slurm.people import LocalCalendar
 from spur_cli.slurm.session import Session, guarded
 from spur_cli.slurm.signals import Signals
+from spur_cli.slurm.submitting import here, with_node_files
 
 if TYPE_CHECKING:
     from spur_cli.slurm.launch import StepRun
@@ -77,7 +78,7 @@ def _srun(session: Session, arguments: list[str]) -> int:
     job = look_up(session, JobId(job_id))
     if job is None:
         raise _no_step(job_id, "Invalid job id specified")
-    values = options_inside(environment, line)
+    values = with_node_files(options_inside(environment, line), "srun")
     return _step(session, Allocation(job, False), values, words, signals)
 
 
@@ -86,6 +87,7 @@ def _alone(
 ) -> int:
     """Run in an allocation of its own."""
     settings = merge(Layer({}, {}), environment, line, "srun")
+    settings = settings._replace(values=with_node_files(settings.values, "srun"))
     values = settings.values
     submission = submission_of(
         settings,
@@ -94,6 +96,7 @@ def _alone(
         argv=tuple(os.fsencode(word) for word in words),
         working_directory=os.fsencode(os.getcwd()),
         calendar=LocalCalendar(),
+        place=here(),
         batch=False,
     )
     for warning in submission.warnings:

@@ -34,6 +34,7 @@ __all__ = [
     "NULL",
     "PRIORITY_UNRANKED",
     "JobLine",
+    "alloc_node",
     "array_job_id",
     "array_task_id",
     "batch_host",
@@ -62,6 +63,7 @@ __all__ = [
     "node_list",
     "node_list_or_reason",
     "nodes",
+    "options",
     "over_subscribe",
     "partition",
     "pending_time",
@@ -358,6 +360,10 @@ def cpus(line: JobLine) -> str:
     if line.job.shares:
         return str(sum(share.cpus for share in line.job.shares))
     ask = line.job.spec.ask
+    if ask.overcommit:
+        return str(ask.nodes_min)
+    if ask.tasks == ask.nodes_min < ask.nodes_max and "ntasks" not in options(line):
+        return str(ask.cpus_per_task)  # tasks follow the nodes, of which nobody knows how many
     return str(max(ask.tasks * ask.cpus_per_task, ask.nodes_min))
 
 
@@ -384,7 +390,7 @@ def cpus_per_task(line: JobLine) -> str:
 def min_cpus(line: JobLine) -> str:
     """Return the fewest CPUs that a node must have."""
     ask = line.job.spec.ask
-    return str(ask.cpus_per_task * max(ask.tasks_per_node, 1))
+    return str(max(ask.cpus_per_task * max(ask.tasks_per_node, 1), ask.cpus_per_node_min))
 
 
 def min_memory(line: JobLine) -> str:
@@ -434,6 +440,7 @@ def over_subscribe(line: JobLine) -> str:
         Sharing.OVERSUBSCRIBE: "YES",
         Sharing.EXCLUSIVE: "NO",
         Sharing.USER: "USER",
+        Sharing.LABEL: "MCS",
     }[line.job.spec.ask.sharing]
 
 
@@ -443,6 +450,20 @@ def gres(line: JobLine, per: Per) -> str:
 
 
 # -- private text
+
+
+def options(line: JobLine) -> dict[str, str]:
+    """Return what was typed for each option of the submission, by its long name."""
+    if line.text is None:
+        return {}
+    return {name: _shown(value) for name, value in line.text.options}
+
+
+def alloc_node(line: JobLine) -> str:
+    """Return the host that it was submitted on, and the session there."""
+    if line.text is None or not line.text.submit_host:
+        return f"{NULL}:0"
+    return f"{_shown(line.text.submit_host)}:{line.text.session_id}"
 
 
 def comment(line: JobLine) -> str:

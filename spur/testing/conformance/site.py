@@ -244,7 +244,8 @@ class Site:
             (str(self.directory), "@DIR@"),
         ):
             shown = shown.replace(ours, recorded)
-        return shown
+        # Its controller saw every command come from 127.0.0.1 and called that localhost.
+        return re.sub(r"AllocNode:Sid=[^\s:(]+:", "AllocNode:Sid=localhost:", shown)
 
     def _account(self, user: str) -> pwd.struct_passwd | None:
         """Return whom commands run as; None for ourselves, which is all that others can do."""

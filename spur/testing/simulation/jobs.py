@@ -51,6 +51,7 @@ def _spec(name: str, *, requeue: bool) -> JobSpec:
         cpus_per_task=1,
         memory_mib=64,
         memory_per=Per.NODE,
+        memory_is_default=False,
         gres=(),
         features="",
         nodes_required="",

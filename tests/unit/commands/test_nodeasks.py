@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from spur.scheduling.need import need_of
 from spur.testing.builders import SMALL_CONFIG
 from spur.testing.hall import ASK, SPEC, Hall
+from spur.values.ids import PartitionName
 from spur.values.tres import GresAsk, Per
 
 GPU = (GresAsk("gpu", "", 1, Per.NODE),)
@@ -56,4 +58,13 @@ def test_memory_for_each_gpu_is_left_to_the_partition() -> None:
     text = SMALL_CONFIG.replace('name = "hall"', 'name = "hall"\nmemory_per_cpu_mib = 500')
     hall = Hall(text.replace('name = "gpu"', 'name = "gpu"\nmemory_per_gpu_mib = 4000'))
     ask = replace(ASK, memory_mib=0, gres=GPU)
-    assert hall.state.jobs[hall.submit(replace(SPEC, ask=ask))].spec.ask.memory_mib == 0
+    row = hall.state.jobs[hall.submit(replace(SPEC, ask=ask))]
+    given = row.spec.ask
+    assert (given.memory_mib, given.memory_per, given.memory_is_default) == (500, Per.CPU, True)
+    block = hall.state.partitions[PartitionName("gpu")].block
+    settings = hall.state.config[1].settings
+    need = need_of(given, block, settings, counts_memory=True)
+    assert (need.memory_mib, need.memory_per) == (4000, Per.GPU)
+    named = replace(given, memory_is_default=False)
+    need = need_of(named, block, settings, counts_memory=True)
+    assert (need.memory_mib, need.memory_per) == (500, Per.CPU)

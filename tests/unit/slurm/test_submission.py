@@ -213,6 +213,7 @@ def test_accepted_option_is_kept_with_the_job(option: object) -> None:
         "mail-type": "ALL",
         "open-mode": "append",
         "gres-flags": "enforce-binding",
+        "propagate": "ALL",
     }
     value = "" if row.takes is Takes.NOTHING else samples.get(row.long, "1")
     kept = submit(f"--{row.long}" + (f"={value}" if value else "")).text.options

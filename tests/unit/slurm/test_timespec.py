@@ -80,13 +80,18 @@ def test_time_limit_is_read_and_shown_as_slurm_does(text: str, short: str, long:
         " 5",
         "\uff15",
         "9" * 19,
-        "36500-0",
+        "99999-0",
     ],
 )
 def test_no_time_limit_is_refused(text: str) -> None:
     """Someone's template leaves a value empty, or they write what only looks like a time."""
     with pytest.raises(ValueError, match=r"."):
         parse_time_limit(text)
+
+
+def test_a_hundred_years_are_a_time_limit() -> None:
+    """Someone wants no limit and knows no better way to say it."""
+    assert parse_time_limit("36500-0") == 36_500 * 86_400
 
 
 @given(st.integers(1, LIMIT_S_MAX // 60))

@@ -82,6 +82,7 @@ def ask_columns() -> tuple[sa.Column[Any], ...]:
         sa.Column("cpus_per_task", sa.Integer(), nullable=False),
         sa.Column("memory_mib", sa.BigInteger(), nullable=False),
         sa.Column("memory_per", sa.Integer(), nullable=False),
+        sa.Column("memory_is_default", sa.Boolean(), nullable=False),
         sa.Column("gres", sa.Text(), nullable=False),
         sa.Column("features", sa.Text(), nullable=False),
         sa.Column("nodes_required", sa.Text(), nullable=False),

@@ -1,0 +1,77 @@
+"""What the options of a submission need from this host: who asks, where, and files of nodes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from spur.slurm.submission import Place
+from spur.slurm.wording import SlurmError, error_line
+from spur.values.hostlist import parse_hostlist
+
+__all__ = ["here", "with_node_files"]
+
+SYNTAX_STATUS = 255
+"""How a command exits for a value that is none."""
+
+NODE_FILE_BYTES_MAX = 1 << 20
+"""Of a file that lists nodes."""
+
+
+def here() -> Place:
+    """Return where this process runs."""
+    return Place(os.fsencode(os.uname().nodename.partition(".")[0]), os.getsid(0))
+
+
+def with_node_files(values: Mapping[str, Any], program: str) -> dict[str, Any]:
+    """Return the options with the nodes that their files list, checked for what takes root.
+
+    Raises: SlurmError for a file that can't be read, and for what only root may ask.
+    """
+    _refuse_roots(values, program)
+    found = dict(values)
+    for field in ("nodes_required", "nodes_excluded"):
+        path = found.get(field, "")
+        if "/" in path:
+            found[field] = _nodes_in(path, program)
+    path = found.pop("nodefile", "")
+    if path:
+        found["nodes_required"] = _nodes_in(path, program, "Invalid --nodefile node file")
+    return found
+
+
+def _refuse_roots(values: Mapping[str, Any], program: str) -> None:
+    is_root = os.geteuid() == 0
+    for name in ("uid", "gid"):
+        if name in values and not is_root:
+            sentence = f"--{name} only permitted by root user"
+            raise SlurmError(error_line(program, sentence), status=SYNTAX_STATUS)
+    if "reboot" in values and not is_root:
+        raise SlurmError(
+            error_line(program, "rebooting of nodes is only allowed for admins"),
+            error_line(program, "Batch job submission failed: Access/permission denied"),
+        )
+    for name in ("uid", "gid", "reboot"):
+        if name in values:
+            sentence = f"--{name} is not honoured yet; nothing was done"
+            raise SlurmError(error_line(program, sentence))
+
+
+def _nodes_in(path: str, program: str, then: str = "") -> str:
+    """Return the host list in a file: names and lists, parted by commas and line breaks."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read(NODE_FILE_BYTES_MAX)
+        nodes = ",".join(word for line in text.splitlines() for word in line.split())
+        parse_hostlist(nodes)
+    except OSError as error:
+        sentence = f"slurm_allocate_resources error opening file {path}, {error.strerror}"
+        lines = [error_line(program, sentence)]
+        if then:
+            lines.append(error_line(program, then))
+        raise SlurmError(*lines, status=SYNTAX_STATUS) from error
+    except ValueError as error:  # also what is no UTF-8
+        sentence = f"file {path} has no list of nodes: {error}; nothing was done"
+        raise SlurmError(error_line(program, sentence), status=SYNTAX_STATUS) from error
+    return nodes
