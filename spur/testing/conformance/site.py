@@ -35,6 +35,9 @@ SILENT_NODES = frozenset({"x1"})
 COMMAND_S = 60.0
 """How long one command may take. Source: the longest wait of the recordings is 40 s."""
 
+SILENT_S = 5
+"""SlurmdTimeout until the scene begins, so that the silent nodes are soon taken for lost."""
+
 READY_S = 20.0
 """How long nodes may take until they are there."""
 
@@ -79,6 +82,11 @@ def overridden(text: str, overrides: Mapping[str, str]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
+def _node_of(row: Mapping[str, str]) -> str:
+    """Return the node of an agent that `spur status` tells of."""
+    return row["name"].removeprefix("spurd-")
+
+
 class Site:
     """One cluster in a directory of its own."""
 
@@ -109,9 +117,20 @@ class Site:
             if path.name == "gres.conf":
                 self._make_devices(text)
             (source / path.name).write_text(text, encoding="utf-8")
-        self._spur("up", "--conf", str(source / "slurm.conf"))
+        conf = source / "slurm.conf"
+        text = conf.read_text(encoding="utf-8")
+        conf.write_text(overridden(text, {"SlurmdTimeout": str(SILENT_S)}), encoding="utf-8")
+        self._spur("up", "--conf", str(conf))
         self._silence()
         self._await_nodes()
+        self._configure(text)
+
+    def _configure(self, text: str) -> None:
+        """Let this slurm.conf be in force from now on. Raises: OperatorFault."""
+        self._conf.write_text(text, encoding="utf-8")
+        taken = self.run("scontrol reconfigure", user="root", environment={})
+        if taken.exit_code:
+            raise OperatorFault(f"scontrol reconfigure: {taken.stderr.strip()}")
 
     def stop(self) -> None:
         """End the cluster and remove its directory."""
@@ -133,16 +152,19 @@ class Site:
         return done.stdout
 
     def _await_nodes(self) -> None:
-        """Wait until the nodes that have an agent are there.
+        """Wait until the nodes that have an agent are there, and the silent ones are down.
 
         A node that does not come in time is told of by the cases that need it.
         """
-        expected = [row["name"] for row in self._agents() if row["name"] not in SILENT_NODES]
+        expected = {
+            name: "down" if name in SILENT_NODES else "idle"
+            for name in map(_node_of, self._agents())
+        }
         until = time.monotonic() + READY_S
         while expected and time.monotonic() < until:
             shown = self.run("sinfo -h -N -o '%N %T'", user="root", environment={}).stdout
             states = dict(line.split()[:2] for line in shown.splitlines())
-            if all(states.get(name, "").startswith("idle") for name in expected):
+            if all(states.get(name, "").startswith(state) for name, state in expected.items()):
                 return
             time.sleep(0.2)
 
@@ -162,7 +184,7 @@ class Site:
             self._silence()
             return
         for row in self._agents():
-            if row["name"] == name and row.get("pid"):
+            if _node_of(row) == name and row.get("pid"):
                 os.kill(int(row["pid"]), signal.SIGKILL)
 
     # -- commands
