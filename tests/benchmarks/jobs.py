@@ -26,6 +26,7 @@ from spur.client.tls import credentials_in
 from spur.controller.birth import TLS_DIRECTORY
 from spur.testing.hall import SPEC, submission
 from spur.values.ids import JobId, PartitionName
+from spur.values.jobspec import JobText, encode_text
 from spur.values.states import JobState
 from spur.wire.declare import Attachment
 from spur.wire.jobs import JobAccepted, JobFilter, JobPage, QueryJobs, SubmitJob
@@ -60,6 +61,8 @@ async def _by_rpc(directory: Path, partition: str, count: int) -> float:
     await asyncio.gather(*map(submit, range(64)))
     await _end(clients[0])
     took_s = time.perf_counter() - began
+    if await _has_any(clients[0], (JobState.FAILED, JobState.NODE_FAIL)):
+        raise RuntimeError("jobs failed: what was measured is not what was meant")
     for client in clients:
         await client.close()
     return took_s
@@ -67,13 +70,15 @@ async def _by_rpc(directory: Path, partition: str, count: int) -> float:
 
 async def _end(client: Client) -> None:
     """Return when nothing waits or runs."""
-    while True:
-        page = await client.ask(QueryJobs(JobFilter(states=LIVE), JobId(0), 1), JobPage)
-        if not isinstance(page, JobPage):
-            raise RuntimeError(f"the queue was not shown: {page}")
-        if not page.rows:
-            return
+    while await _has_any(client, LIVE):
         await asyncio.sleep(LOOK_S)
+
+
+async def _has_any(client: Client, states: tuple[JobState, ...]) -> bool:
+    page = await client.ask(QueryJobs(JobFilter(states=states), JobId(0), 1), JobPage)
+    if not isinstance(page, JobPage):
+        raise RuntimeError(f"the queue was not shown: {page}")
+    return bool(page.rows)
 
 
 def _submission(partition: str) -> SubmitJob:
@@ -86,13 +91,13 @@ def _submission(partition: str) -> SubmitJob:
         time_limit_s=60,
     )
     made = submission(spec)
-    script, environment, text = made.attachments
+    text = JobText(b"/tmp", (b"true",), b"", b"/dev/null", b"", b"")
     return replace(
         made,
         attachments=(
-            Attachment(script.name, b"#!/bin/sh\ntrue\n"),
-            Attachment(environment.name, b"PATH=/usr/bin:/bin\0"),
-            text,
+            Attachment("script", b"#!/bin/sh\ntrue\n"),
+            Attachment("environment", b"PATH=/usr/bin:/bin\0"),
+            Attachment("text", encode_text(text)),
         ),
     )
 
