@@ -16,7 +16,7 @@ from contextlib import suppress
 from spur.agent import control
 from spur.agent.machine import Kill, Signal
 from spur.agent.manifest import AttemptName, directory_name, parse_directory_name
-from spur.agent.notices import Claimed, Gone
+from spur.agent.notices import Claimed, Ended
 from spur.agent.spool import Spool
 from spur.agent.warm import Lost, Warm, WarmNotice
 
@@ -56,6 +56,8 @@ class Supervisors:
         self._warming = asyncio.Lock()
         self._told: set[AttemptName] = set()
         """Whose end the warm process tells."""
+        self._settled: set[AttemptName] = set()
+        """Of these, who said that its outcome is on the disk: that it is gone tells no more."""
         self._watched: dict[AttemptName, int] = {}
         """File of the process, for those whose end nobody tells."""
         self._looking: set[AttemptName] = set()
@@ -137,8 +139,13 @@ class Supervisors:
         if isinstance(notice, Claimed):
             self._claimed(name)
             return
-        if isinstance(notice, Gone):
+        if isinstance(notice, Ended):
+            self._settled.add(name)
+        else:
             self._told.discard(name)
+            if name in self._settled:
+                self._settled.discard(name)
+                return
         self._gone(name)
 
     def _lost(self) -> None:
@@ -146,6 +153,7 @@ class Supervisors:
         self._say("the warm process ended; another one is started when it is needed")
         self._warm = None
         told, self._told = self._told, set()
+        self._settled.clear()
         for name in told:
             self.watch(name)
 

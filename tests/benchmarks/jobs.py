@@ -70,7 +70,9 @@ async def _by_rpc(directory: Path, partition: str, count: int) -> float:
 
 async def _end(client: Client) -> None:
     """Return when nothing waits or runs."""
-    while await _has_any(client, LIVE):
+    while True:
+        if not await _has_any(client, LIVE):
+            return
         await asyncio.sleep(LOOK_S)
 
 
