@@ -105,7 +105,7 @@ def alive_in(directory: Path) -> list[int]:
 
 
 def left_in(directory: Path) -> list[int]:
-    """Return the processes that stay there: a supervisor that has told the end is on its way out."""
+    """Return the processes that stay: a supervisor may still be on its way out."""
     until_s = time.monotonic() + 2
     while (found := alive_in(directory)) and time.monotonic() < until_s:
         time.sleep(0.02)
