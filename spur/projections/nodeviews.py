@@ -55,6 +55,9 @@ def config_info(state: State) -> ConfigInfo:
 
 def partition_infos(state: State) -> tuple[PartitionInfo, ...]:
     """Return every partition, in the order of the file."""
+    config = state.config.get(1)
+    written = () if config is None else config.parameters
+    preempt_mode = {each.name: each.value.upper() for each in written}.get("PreemptMode", "OFF")
     rows = sorted(state.partitions.rows.items(), key=lambda item: item[1].number)
     return tuple(
         PartitionInfo(
@@ -66,6 +69,7 @@ def partition_infos(state: State) -> tuple[PartitionInfo, ...]:
             default_time_s=row.block.default_time_s,
             max_time_s=row.block.max_time_s,
             block=row.block,
+            preempt_mode=row.block.preempt_mode or preempt_mode,
         )
         for name, row in rows
     )

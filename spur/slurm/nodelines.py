@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from spur.slurm.columns.nodegroup import NodeGroup
+from spur.slurm.columns.nodegroup import UNKNOWN_UID, NodeGroup, available, reason_uid
 from spur.slurm.columns.nodes import BY_LETTER, NODE_COLUMNS
 from spur.slurm.formats import Layout
 from spur.slurm.timespec import Calendar
@@ -22,6 +22,18 @@ NODE_SORT = "N"
 
 _NUMBERS = "cdmwIpXYZ"
 """Letters of columns that show a number, the least of the nodes'."""
+
+_AVAILABLE = ("inact", "down", "drain", "up")
+
+_ORDERS: dict[str, Callable[[NodeGroup], Any]] = {
+    "a": lambda group: _AVAILABLE.index(available(group)),
+    "H": lambda group: group.nodes[0].reason_ns // 1_000_000_000 if group.nodes else 0,
+    "E": lambda group: group.nodes[0].reason if group.nodes else "",
+    "S": lambda group: group.partition.block.priority_job_factor,
+    "l": lambda group: group.partition.max_time_s or 1 << 62,
+    "u": lambda group: reason_uid(group.nodes[0]) if group.nodes else UNKNOWN_UID,
+}
+"""Letters that sort by another thing than by what is shown."""
 
 _KEYS = {row.column.name: row.key for row in NODE_COLUMNS}
 
@@ -44,19 +56,25 @@ def group_nodes(
     of_partition = [key.of_partition for key in keys if key.of_partition is not None]
     of_node = [key.of_node for key in keys if key.of_node is not None]
     found: dict[tuple[object, ...], tuple[PartitionInfo, dict[str, NodeInfo]]] = {}
+    firsts: set[tuple[object, ...]] = set()
     known = list(nodes)
     for partition in partitions:
         shared = tuple(tell(partition) for tell in of_partition)
         members = [node for node in known if partition.name in node.partitions]
-        for node in members:
+        for number, node in enumerate(members):
             own = tuple(tell(node) for tell in of_node)
             place = (shared, own, node.name if by_node else "")
+            if number == 0 and place not in found:
+                firsts.add(place)
             found.setdefault(place, (partition, {}))[1][node.name] = node
         if not members and of_partition and not by_node:
             found.setdefault((shared, None), (partition, {}))
+            firsts.add((shared, None))
+    # sinfo begins with one line for each partition and puts the others behind those.
+    ordered = sorted(found.items(), key=lambda item: item[0] not in firsts)
     return [
         NodeGroup(partition, tuple(members.values()), calendar, user)
-        for partition, members in found.values()
+        for _, (partition, members) in ordered
     ]
 
 
@@ -96,8 +114,9 @@ def _sort_key(letter: str, order: dict[Any, int] | None) -> Callable[[NodeGroup]
         return lambda group: group.rank
     if letter == "D":
         return lambda group: len(group.nodes)
-    if letter == "l":
-        return lambda group: group.partition.max_time_s or 1 << 62
+    own = _ORDERS.get(letter)
+    if own is not None:
+        return own
     column = BY_LETTER.get(letter)
     if column is None:
         raise ValueError(letter)

@@ -290,7 +290,7 @@ _SCONTROL = (
 )
 
 _SINFO = (
-    _sinfo("all", "a", NOTHING, "all", environment=("SINFO_ALL",), effect=ACCEPTED),
+    _sinfo("all", "a", NOTHING, "all", environment=("SINFO_ALL",)),
     _sinfo("clusters", "M", VALUE, "clusters", environment=("SLURM_CLUSTERS",), effect=REFUSED),
     _sinfo("dead", "d", NOTHING, "dead"),
     _sinfo("exact", "e", NOTHING, "exact", effect=ACCEPTED),

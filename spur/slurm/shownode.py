@@ -185,7 +185,7 @@ def _partition_lines(partition: PartitionInfo, members: list[NodeInfo]) -> Itera
         f"RootOnly={_yes(block.root_only)} ReqResv={_yes(block.needs_reservation)} "
         f"OverSubscribe={format_over_subscribe(partition)}"
     )
-    yield f"OverTimeLimit=NONE PreemptMode={block.preempt_mode or 'OFF'}"
+    yield f"OverTimeLimit=NONE PreemptMode={partition.preempt_mode}"
     yield (
         f"State={partition.state} TotalCPUs={cpus} TotalNodes={partition.node_count} "
         "SelectTypeParameters=NONE"

@@ -41,6 +41,8 @@ class PartitionInfo(
     max_time_s: int | None
     block: PartitionBlock
     """All that is configured of it; `state` above is what holds now."""
+    preempt_mode: str = ""
+    """Its own, or else the cluster's; in Slurm's words."""
 
 
 @answer

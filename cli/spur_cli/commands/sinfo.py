@@ -25,6 +25,12 @@ from spur_cli.slurm.shows import fetch_nodes
 
 __all__ = ["run", "show"]
 
+NUL = "\0"
+"""What Slurm shows of a letter that is missing."""
+
+_ALL = {"format": "%all", "long_format": "all"}
+"""What stands for all columns, by option."""
+
 Values = Mapping[str, Any]  # as `Layer.values`
 
 
@@ -76,6 +82,8 @@ def _fetch(session: Session, values: Values) -> tuple[list[PartitionInfo], list[
         raise SlurmError(f"slurm_load_partitions: {sentence_of(nodes)}", *hint)
     partitions = [] if isinstance(listed, Rejection) else list(listed.partitions)
     wanted = _words(values, "partitions")
+    if not (values.get("all") or wanted or session.is_root):
+        partitions = [partition for partition in partitions if not partition.block.hidden]
     if wanted:
         partitions = [partition for partition in partitions if partition.name in wanted]
     return partitions, [node for node in nodes if _is_asked(node, values)]
@@ -118,11 +126,13 @@ def _named(text: str) -> tuple[str, ...]:
 def _layout(session: Session, line: Layer, values: Values) -> Layout[NodeGroup]:
     """Return the layout: of the command line, else of the environment, else the usual one."""
     fields = line.values if {"format", "long_format"} & set(line.values) else values
+    if any(fields.get(name, "").partition(":")[0].lower() == word for name, word in _ALL.items()):
+        return parse_format(columns.ALL_FORMAT, columns.BY_LETTER)
     layout: Layout[NodeGroup]
     if "format" in fields:
         layout = parse_format(fields["format"], columns.BY_LETTER)
         for name in layout.unknown:
-            sys.stderr.write(f"Invalid node format specification: {name or ' '}\n")
+            sys.stderr.write(f"Invalid node format specification: {name or NUL}\n")
         return layout
     if "long_format" in fields:
         layout = parse_long_format(fields["long_format"], columns.BY_NAME)

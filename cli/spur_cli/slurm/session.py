@@ -64,6 +64,11 @@ class Session:
         if self._client is not None:
             self._client.close()
 
+    @property
+    def is_root(self) -> bool:
+        """Whether root runs the command."""
+        return os.geteuid() == 0
+
     # -- the command line
     def options(
         self, arguments: Sequence[str], *, status: int = 1, stops_at_word: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from spur.slurm.nodestates import compact_state, long_state, state_rank
+from spur.slurm.nodestates import compact_state, complete_state, long_state, state_rank
 from spur.slurm.shownode import (
     format_free_memory,
     format_load,
@@ -23,6 +23,7 @@ from spur.wire.nodes import NodeInfo
 from spur.wire.partitions import PartitionInfo
 
 __all__ = [
+    "UNKNOWN_UID",
     "NodeGroup",
     "allocated_memory",
     "available",
@@ -45,6 +46,7 @@ __all__ = [
     "partition_star",
     "reason",
     "reason_time",
+    "reason_uid",
     "reason_user",
     "reason_user_id",
     "root",
@@ -148,7 +150,7 @@ def state_long(group: NodeGroup) -> str:
 
 def state(group: NodeGroup) -> str:
     """Return the state with all its marks."""
-    return one(group, lambda node: node.state.lower(), "n/a")
+    return one(group, lambda node: complete_state(node.state), "n/a")
 
 
 def features(group: NodeGroup) -> str:
@@ -184,19 +186,33 @@ def reason(group: NodeGroup) -> str:
     return one(group, lambda node: node.reason or "none", "none")
 
 
+UNKNOWN_UID = (1 << 32) - 2
+"""Stands for nobody."""
+
+
+def reason_uid(node: NodeInfo) -> int:
+    """Return who put a node out; root for one that was powered down."""
+    return node.reason_uid if node.reason or "POWERED_DOWN" in node.state else UNKNOWN_UID
+
+
+def _user(group: NodeGroup, node: NodeInfo) -> str:
+    uid = reason_uid(node)
+    return "Unknown" if uid == UNKNOWN_UID else group.user(uid)
+
+
 def reason_user(group: NodeGroup) -> str:
     """Return who said so."""
-    return one(group, lambda node: group.user(node.reason_uid) if node.reason else "Unknown")
+    return one(group, lambda node: _user(group, node), "Unknown")
 
 
 def reason_user_id(group: NodeGroup) -> str:
     """Return who said so, with the number."""
-    return one(
-        group,
-        lambda node: (
-            f"{group.user(node.reason_uid)}({node.reason_uid})" if node.reason else "Unknown"
-        ),
-    )
+
+    def value(node: NodeInfo) -> str:
+        name = _user(group, node)
+        return name if reason_uid(node) == UNKNOWN_UID else f"{name}({reason_uid(node)})"
+
+    return one(group, value, "Unknown")
 
 
 def reason_time(group: NodeGroup) -> str:

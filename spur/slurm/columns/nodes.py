@@ -12,11 +12,13 @@ from typing import NamedTuple
 from spur.slurm.columns import nodegroup as at
 from spur.slurm.columns.nodegroup import NodeGroup
 from spur.slurm.formats import Column
+from spur.slurm.nodestates import compact_state, complete_state, long_state
 from spur.slurm.timespec import Moment
 from spur.wire.nodes import NodeInfo
 from spur.wire.partitions import PartitionInfo
 
 __all__ = [
+    "ALL_FORMAT",
     "BY_LETTER",
     "BY_NAME",
     "DEFAULT_FORMAT",
@@ -109,8 +111,8 @@ def _least(name: str, letter: str, header: str, value: Callable[[NodeInfo], int]
     return _sum(name, letter, header, lambda group: at.least(group, value))
 
 
-def _reason(node: NodeInfo) -> object:
-    return node.reason, node.reason_uid, node.reason_ns
+def _reason_s(node: NodeInfo) -> object:
+    return node.reason_ns // 1_000_000_000 if node.reason else 0
 
 
 NODE_COLUMNS: tuple[NodeColumn, ...] = (
@@ -129,7 +131,7 @@ NODE_COLUMNS: tuple[NodeColumn, ...] = (
     _of_partition("Groups", "g", "GROUPS", at.groups),
     _of_node("Gres", "G", "GRES", at.gres, lambda node: node.block.gres),
     _of_partition("OverSubscribe", "h", "OVERSUBSCRIBE", at.over_subscribe),
-    _of_node("Timestamp", "H", "TIMESTAMP", at.reason_time, _reason),
+    _of_node("Timestamp", "H", "TIMESTAMP", at.reason_time, _reason_s),
     _of_partition(
         "PriorityJobFactor",
         "I",
@@ -139,11 +141,12 @@ NODE_COLUMNS: tuple[NodeColumn, ...] = (
     _of_partition("Time", "l", "TIMELIMIT", at.time_limit),
     _of_partition("DefaultTime", "L", "DEFAULTTIME", at.default_time),
     _least("Memory", "m", "MEMORY", lambda node: node.memory_mib),
-    _of_partition(
+    _row(
         "PreemptMode",
         "M",
         "PREEMPT_MODE",
-        lambda group: group.partition.block.preempt_mode or "OFF",
+        lambda group: group.partition.preempt_mode,
+        Key(of_partition=lambda partition: partition.block.preempt_mode),
     ),
     _of_node("NodeHost", "n", "HOSTNAMES", at.node_list, lambda node: node.name),
     _sum("NodeList", "N", "NODELIST", at.node_list),
@@ -168,10 +171,12 @@ NODE_COLUMNS: tuple[NodeColumn, ...] = (
     _of_partition(
         "AllocNodes", "S", "ALLOCNODES", lambda group: group.partition.block.alloc_nodes or "all"
     ),
-    _of_node("StateCompact", "t", "STATE", at.state_compact, lambda node: node.state),
-    _of_node("StateLong", "T", "STATE", at.state_long, lambda node: node.state),
-    _of_node("User", "u", "USER", at.reason_user, _reason),
-    _of_node("UserLong", "U", "USER", at.reason_user_id, _reason),
+    _of_node(
+        "StateCompact", "t", "STATE", at.state_compact, lambda node: compact_state(node.state)
+    ),
+    _of_node("StateLong", "T", "STATE", at.state_long, lambda node: long_state(node.state)),
+    _of_node("User", "u", "USER", at.reason_user, at.reason_uid),
+    _of_node("UserLong", "U", "USER", at.reason_user_id, at.reason_uid),
     _sum("Version", "v", "VERSION", "N/A"),
     _sum("Cluster", "V", "CLUSTER", "N/A"),
     _least("Weight", "w", "WEIGHT", lambda node: node.block.weight),
@@ -193,12 +198,18 @@ NODE_COLUMNS: tuple[NodeColumn, ...] = (
         lambda node: (node.gpu_kind, node.gpus > 0, node.gpus_allocated),
     ),
     _sum("Port", "", "PORT", lambda group: at.one(group, lambda node: node.block.port or "0")),
-    _of_node("StateComplete", "", "STATECOMPLETE", at.state, lambda node: node.state),
+    _of_node(
+        "StateComplete", "", "STATECOMPLETE", at.state, lambda node: complete_state(node.state)
+    ),
 )
 
 BY_LETTER: dict[str, Column[NodeGroup]] = {
     row.column.letter: row.column for row in NODE_COLUMNS if row.column.letter
 }
+ALL_FORMAT = "|".join(f"%{letter}" for letter in sorted(filter(str.islower, BY_LETTER)))
+ALL_FORMAT += "".join(f"|%{letter} " for letter in sorted(filter(str.isupper, BY_LETTER)))
+"""What the name all stands for in --Format."""
+
 BY_NAME: dict[str, Column[NodeGroup]] = {
     row.column.name.lower(): row.column for row in NODE_COLUMNS
 }
