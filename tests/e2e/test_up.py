@@ -63,11 +63,19 @@ def test_lone_clock_is_vouched_for_after_a_long_time_down(cluster: MachineCluste
 
 
 def test_three_controllers_answer_whoever_leads(cluster: MachineCluster) -> None:
-    """Someone asks for three and kills the one that leads: commands go on."""
+    """Someone asks for three and kills the one that leads: commands go on.
+
+    Then another one is killed: what is known is shown, with one warning.
+    """
     cluster.up("--controllers", "3")
     [leader] = [row for row in cluster.processes() if row["leader"]]
     os.kill(int(leader["pid"]), signal.SIGKILL)
     assert cluster.shell("sbatch --begin=now+1hour --wrap true") == "Submitted batch job 1\n"
+    other = next(row for row in cluster.processes() if row["role"] == "controller" and row["pid"])
+    os.kill(int(other["pid"]), signal.SIGKILL)
+    warning, job = cluster.shell("squeue -h -o %i 2>&1").splitlines()
+    assert warning.startswith("squeue: warning: no quorum of controllers answers")
+    assert job == "1"
     refused = cluster.run("up", "--controllers", "1")
     assert refused.returncode == 1
     assert "was born with 3 controllers" in refused.stderr

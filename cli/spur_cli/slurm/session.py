@@ -58,6 +58,7 @@ class Session:
         self.program = program
         self.environment = environment
         self._client: BlockingClient | None = None
+        self._warned: set[str] = set()
 
     def close(self) -> None:
         """End the connection, if there is one."""
@@ -121,4 +122,8 @@ class Session:
             raise OperatorFault(str(error)) from error
 
     def _warn(self, text: str) -> None:
+        """Write a warning once, however many answers of this command carry it."""
+        if text in self._warned:
+            return
+        self._warned.add(text)
         sys.stderr.write(f"{self.program}: warning: {text}\n")
