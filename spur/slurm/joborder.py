@@ -52,6 +52,12 @@ def _number(line: JobLine) -> tuple[int, int]:
     return (job.het_id, job.het_offset) if job.het_id else (job.job_id, 0)
 
 
+def _ranked(line: JobLine) -> tuple[int, int]:
+    """Return what the scheduler goes by: a job that nobody ranked is behind by its nice."""
+    nice = line.job.spec.nice if line.job.priority is None else 0
+    return at.priority(line), -nice
+
+
 def _limit(line: JobLine) -> int:
     return line.limit_s or 1 << 62
 
@@ -84,9 +90,9 @@ _KEYS: dict[str, Callable[[JobLine], Any]] = {  # each of one comparable type, a
     "m": lambda line: line.job.spec.ask.memory_mib,
     "M": at.used_s,
     "N": at.node_list,
-    "p": at.priority,
+    "p": _ranked,
     "P": at.partition,
-    "Q": at.priority,
+    "Q": _ranked,
     "S": _start,
     "t": _rank,
     "T": _rank,

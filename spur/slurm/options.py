@@ -177,7 +177,7 @@ _SQUEUE = (
     ),
     _squeue("all", "a", NOTHING, "all", environment=("SQUEUE_ALL",), effect=ACCEPTED),
     _squeue("array", "r", NOTHING, "array", environment=("SQUEUE_ARRAY",)),
-    _squeue("clusters", "M", VALUE, "clusters", environment=("SLURM_CLUSTERS",), effect=REFUSED),
+    _squeue("clusters", "M", VALUE, "clusters", environment=("SLURM_CLUSTERS",)),
     _squeue("expand-patterns", "", NOTHING, "expand_patterns", effect=REFUSED),
     _squeue(
         "federation", "", NOTHING, "federation", environment=("SQUEUE_FEDERATION",), effect=ACCEPTED
@@ -186,7 +186,7 @@ _SQUEUE = (
     _squeue("Format", "O", VALUE, "long_format", environment=("SQUEUE_FORMAT2",)),
     _squeue("help", "", NOTHING, "help"),
     _squeue("hide", "", NOTHING, "hide", effect=ACCEPTED),
-    _squeue("iterate", "i", VALUE, "iterate", effect=REFUSED),
+    _squeue("iterate", "i", VALUE, "iterate"),
     _squeue("jobs", "j", MAYBE_NEXT, "jobs", aliases=("job",)),
     _squeue("json", "", MAYBE, "json", environment=("SLURM_JSON",), effect=REFUSED),
     _squeue("licenses", "L", VALUE, "licenses", environment=("SQUEUE_LICENSES",)),

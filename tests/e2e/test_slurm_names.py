@@ -257,6 +257,9 @@ def test_no_controller_is_said_in_slurms_words(shell: Shell) -> None:
         (["-o"], 1, "squeue: option requires an argument -- 'o'"),
         (["-O", "nosuch,jobid:5"], 0, "squeue: error: Invalid job format specification: nosuch"),
         (["--json"], 1, "squeue: error: --json is not honoured yet; nothing was done"),
+        (["-i", "0"], 1, "squeue: error: --iterate=0"),
+        (["-i", "abc"], 1, "squeue: error: --iterate=abc"),
+        (["-M", "nosuch"], 1, "squeue: error: No cluster 'nosuch' known by database."),
     ],
 )
 def test_squeue_says_what_it_does_not_take(
@@ -265,6 +268,38 @@ def test_squeue_says_what_it_does_not_take(
     """Someone mistypes what they want to see."""
     done = shell.run("squeue", *argv)
     assert (done.returncode, done.stderr.splitlines()[0]) == (status, sentence)
+
+
+@pytest.mark.parametrize("argv", [["-M", "demo"], ["--clusters=all"], ["-M", "demo,nosuch"]])
+def test_own_cluster_may_be_named(shell: Shell, argv: list[str]) -> None:
+    """A script of a site with several clusters names the one that it means."""
+    done = shell.run("squeue", *argv, "-u", "root", "-n", "nosuch")
+    assert (done.stdout, done.returncode) == (f"CLUSTER: demo\n{HEADER}", 0)
+    told = "squeue: error: No cluster 'nosuch' known by database.\n"
+    assert done.stderr == (told if "nosuch" in argv[-1] else "")
+    job_id = shell.submit("--hold", "--wrap", "true")
+    named = shell.run("squeue", "-h", "-M", "demo", "-j", job_id, "-O", "jobid:6,cluster:5")
+    assert named.stdout == f"{job_id:<6}demo \n"
+
+
+def test_the_queue_is_shown_again_and_again(shell: Shell) -> None:
+    """Somebody leaves squeue running in a window."""
+    argv = ["squeue", "-i", "1", "-n", "nosuch"]
+    with subprocess.Popen(
+        argv, env=shell.environment, cwd=shell.directory, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(6)]
+        process.kill()
+    assert [lines[1], lines[2], lines[4], lines[5]] == [HEADER, "\n", HEADER, "\n"]
+    assert all(re.fullmatch(r"\w{3} \w{3} [ \d]\d [\d:]{8} \d{4}\n", lines[at]) for at in (0, 3))
+    bare = ["squeue", "-h", *argv[1:]]
+    with subprocess.Popen(
+        bare, env=shell.environment, cwd=shell.directory, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "\n"
+        process.kill()
 
 
 def test_filters_narrow_the_queue(shell: Shell) -> None:

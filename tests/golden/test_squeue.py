@@ -458,6 +458,40 @@ def test_squeue_shows_what_slurm_showed(case: dict[str, Any]) -> None:
     assert list(complaints) == case["stderr"].replace("\\xc3", "é").splitlines()
 
 
+@pytest.mark.parametrize(
+    ("state", "reason", "shown"),
+    [
+        (JobState.FAILED, "NonZeroExitCode", "(NonZeroExitCode)"),
+        (JobState.TIMEOUT, "TimeLimit", "(TimeLimit)"),
+        (JobState.COMPLETED, "None", "n[1-2]"),
+        (JobState.CANCELLED, "None", "n[1-2]"),
+    ],
+)
+def test_a_job_that_failed_shows_how_in_place_of_its_nodes(
+    state: JobState, reason: str, shown: str
+) -> None:
+    """As Slurm did in the same states; while its nodes are cleaned up it still shows them."""
+    line = next(row for row in SCENE if row.job.spec.name == "alpha")
+    ended = line._replace(job=replace(line.job, state=state), reason=reason)
+    layout = parse_format("%R", BY_LETTER)
+    assert layout.line(ended) == shown
+    ends = ended._replace(job=replace(ended.job, completing=True))
+    assert layout.line(ends) == "n[1-2]"
+
+
+def test_jobs_that_nobody_ranked_stand_by_their_nice() -> None:
+    """A user lets one of their jobs wait behind another, and holds a third."""
+    base = next(row for row in SCENE if row.job.spec.name == "ptl")
+
+    def job(name: str, nice: int, hold: Hold = Hold.NONE) -> JobLine:
+        spec = replace(base.job.spec, name=name, nice=nice)
+        return base._replace(job=replace(base.job, spec=spec, priority=None, hold=hold))
+
+    rows = [job("held", 0, Hold.USER), job("nice", 500), job("plain", 0)]
+    shown = [row.job.spec.name for row in sorted_lines(rows, parse_sort("-p"))]
+    assert shown == ["plain", "nice", "held"]
+
+
 RECORDS: dict[str, list[str]] = json.loads(
     (Path(__file__).parent / "slurm" / "scontrol.json").read_text(encoding="utf-8")
 )["jobs"]

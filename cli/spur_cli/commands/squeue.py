@@ -49,6 +49,23 @@ def _squeue(session: Session, arguments: list[str]) -> int:
     if words:
         raise SlurmError(error_line("squeue", f"Unrecognized option: {words[0]}"))
     values = {**session.environment_options().values, **line.values}
+    seconds = 0
+    if "iterate" in values:
+        from spur_cli.slurm.repeating import repeat, seconds_between
+
+        seconds = seconds_between(values["iterate"], "squeue")
+    if "clusters" in values:
+        from spur_cli.slurm.clusters import cluster_meant
+
+        cluster = cluster_meant(session, values["clusters"])
+        if not values.get("noheader"):
+            sys.stdout.write(f"CLUSTER: {cluster}\n")
+    if not seconds:
+        return _show(session, line, values)
+    return repeat(seconds, lambda: _show(session, line, values))
+
+
+def _show(session: Session, line: Layer, values: Values) -> int:
     names = _job_names(values)
     wanted = _filter(session, values, names)
     if "steps" in values:
@@ -59,14 +76,24 @@ def _squeue(session: Session, arguments: list[str]) -> int:
     with_texts = any(cell.column is not None and cell.column.is_text for cell in layout.cells)
     shown: list[JobLine] = []
     if wanted is not None:
-        shown = _lines(session, values, wanted, names, with_texts=with_texts)
+        cluster = _cluster(session, layout)
+        shown = _lines(session, values, wanted, names, with_texts=with_texts, cluster=cluster)
     sys.stdout.write("".join(f"{text}\n" for text in layout.lines(sorted_lines(shown, keys))))
     return 0
 
 
+def _cluster(session: Session, layout: Layout[JobLine]) -> str:
+    """Return the cluster's name where it is shown."""
+    if all(cell.column is None or cell.column.name != "Cluster" for cell in layout.cells):
+        return ""
+    from spur_cli.slurm.clusters import own_cluster
+
+    return own_cluster(session)
+
+
 def _write_header(values: Values, header: str) -> None:
     if not values.get("noheader"):
-        if values.get("long"):
+        if values.get("long") or "iterate" in values:
             sys.stdout.write(time.strftime("%a %b %d %H:%M:%S %Y\n"))
         sys.stdout.write(header + "\n")
         sys.stdout.flush()
@@ -201,6 +228,7 @@ def _lines(
     names: list[JobName],
     *,
     with_texts: bool,
+    cluster: str,
 ) -> list[JobLine]:
     queue = fetch_queue(session, wanted)
     if isinstance(queue, Rejection):
@@ -208,7 +236,7 @@ def _lines(
     if len(names) == 1 and not queue.jobs and wanted == JobFilter(job_ids=wanted.job_ids):
         raise SlurmError("slurm_load_jobs error: Invalid job id specified")
     _keep_asked(queue, values, names)
-    lines = lines_of(session, queue, with_texts=with_texts)
+    lines = lines_of(session, queue, cluster, with_texts=with_texts)
     if values.get("noconvert"):
         lines = [line._replace(converts=False) for line in lines]
     if values.get("array"):

@@ -214,9 +214,18 @@ def node_list(line: JobLine) -> str:
     return format_hostlist(share.node for share in line.job.shares)
 
 
+_WITH_REASON = (
+    JobState.PENDING,
+    JobState.FAILED,
+    JobState.TIMEOUT,
+    JobState.OUT_OF_MEMORY,
+    JobState.DEADLINE,
+)
+
+
 def node_list_or_reason(line: JobLine) -> str:
-    """Return where it runs, or in brackets why it does not."""
-    if line.job.state is JobState.PENDING:
+    """Return where it runs or ran, or in brackets why it does not or how it failed."""
+    if line.job.state in _WITH_REASON and not line.job.completing:
         return f"({line.reason})"
     return node_list(line)
 

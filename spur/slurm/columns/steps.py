@@ -147,6 +147,12 @@ STEP_COLUMNS: tuple[Column[StepLine], ...] = (
     _row("UserName", "u", "USER", lambda line: line.user(line.job.uid)),
     _row("UserID", "U", "UID", lambda line: str(line.job.uid)),
     _row("Container", "", "CONTAINER", NULL),
+    _row(
+        "CpuFreq",
+        "",
+        "CPU_FREQ",
+        lambda line: "Unknown-Unknown:Unknown" if line.step_id >= 0 else "0-0:0",
+    ),
     _row("Network", "", "NETWORK", NULL),
     _row("StepState", "", "STATE", "RUNNING"),
 )
