@@ -55,13 +55,16 @@ def deadlines_passed(state: State, now_ns: int, limit: int) -> Iterator[Due]:
         time_ns = latest_ns if run.phase is Phase.PENDING else deadline_ns
         if run.phase not in (Phase.PENDING, Phase.RUNNING) or time_ns > now_ns:
             continue
+        if run.phase is Phase.PENDING and run.hold is not Hold.NONE:
+            continue  # who holds it may still give it a later deadline
         if found == limit:
             return
         found += 1
         event: Event
         if run.phase is Phase.PENDING:
+            # It ends now: the moment that was its last may be long over, or before it was there.
             event = RunEnded(
-                job_id, run.number, JobState.DEADLINE, Reason.DEADLINE, 0, 0, time_ns, False
+                job_id, run.number, JobState.DEADLINE, Reason.DEADLINE, 0, 0, now_ns, False
             )
         else:
             event = RunStopped(

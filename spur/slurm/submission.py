@@ -101,6 +101,7 @@ def submission_of(
         if name in settings.given:
             ignored = f"Ignoring {shown} since it's not allowed by configuration"
             warnings.append(error_line(program, f"{ignored} (AllowSpecResourcesUsage = No)"))
+    begin_ns, deadline_ns = _moments(values, program, calendar)
     array: ArrayAsk | None = values.get("array")
     spec = JobSpec(
         name=_plain(values.get("name", default_name)),
@@ -109,11 +110,11 @@ def submission_of(
         qos=_plain(values.get("qos", "")),
         ask=ask,
         time_limit_s=values.get("time_limit_s"),
-        begin_ns=_moment_ns("begin", values, program, calendar),
+        begin_ns=begin_ns,
         nice=values.get("nice", 0),
         requeue=values.get("requeue", True),
         batch=batch,
-        deadline_ns=_moment_ns("deadline", values, program, calendar),
+        deadline_ns=deadline_ns,
         dependency=_dependency(values.get("dependency", ""), program),
         kill_on_invalid_dependency=values.get("kill_on_invalid_dep"),
         time_limit_min_s=values.get("time_limit_min_s"),
@@ -155,6 +156,16 @@ def _below(directory: bytes, path: bytes) -> bytes:
     if not path:
         return directory
     return path if path.startswith(b"/") else directory.rstrip(b"/") + b"/" + path
+
+
+def _moments(values: Mapping[str, Any], program: str, calendar: Calendar) -> tuple[int, int]:
+    """Return the earliest start and the latest end; 0 for none."""
+    begin_ns = _moment_ns("begin", values, program, calendar)
+    deadline_ns = _moment_ns("deadline", values, program, calendar)
+    if 0 < deadline_ns < begin_ns:
+        sentence = "Incompatible begin and deadline time specification"
+        raise SlurmError(error_line(program, sentence))
+    return begin_ns, deadline_ns
 
 
 def _moment_ns(option: str, values: Mapping[str, Any], program: str, calendar: Calendar) -> int:

@@ -278,6 +278,21 @@ def test_deadline_ends_what_cannot_be_done_in_time(hall: Hall) -> None:
     assert hall.view(runs).state is JobState.DEADLINE
 
 
+def test_a_job_that_could_never_make_it_ends_now_and_stays_for_a_while(hall: Hall) -> None:
+    """An hour's job must be over in a minute: its owner hears of it, and not from nothing."""
+    spec = replace(SPEC, deadline_ns=hall.cluster.now_ns + 60 * 1_000_000_000)
+    waits, held = hall.submit(spec), hall.submit(spec, hold=True)
+    hall.tick(1)
+    assert hall.view(waits).state is JobState.DEADLINE
+    assert hall.view(waits).end_ns > hall.view(waits).submit_ns
+    assert hall.view(held).state is JobState.PENDING
+    hall.tick(30)
+    assert hall.view(waits).state is JobState.DEADLINE
+    hall.cluster.ask(ReleaseJob(held, None), USER)
+    hall.tick(1)
+    assert hall.view(held).state is JobState.DEADLINE
+
+
 def test_deadline_in_the_past_is_refused(hall: Hall) -> None:
     """Somebody mistypes the year."""
     with pytest.raises(ValueError, match="deadline is over"):

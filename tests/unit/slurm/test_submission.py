@@ -188,6 +188,11 @@ def test_fewer_tasks_than_nodes_is_said() -> None:
             "sbatch: error: Invalid GRES specification (with and without type identification)",
             1,
         ),
+        (
+            "-b now+1hour --deadline=now+1minute",
+            "sbatch: error: Incompatible begin and deadline time specification",
+            1,
+        ),
         ("-b abc", "Invalid time specification (pos=0): abc", 255),
         ("-t abc", "sbatch: error: Invalid --time specification", 255),
         ("--bb=x", "sbatch: error: --bb is not honoured yet; nothing was done", 1),
