@@ -94,6 +94,12 @@ COMMANDS: tuple[Command, ...] = (
         alias="sacct",
     ),
     Command(
+        words=("sacctmgr",),
+        module="sacctmgr",
+        summary="show and change accounts, users, associations and QOS",
+        alias="sacctmgr",
+    ),
+    Command(
         words=("sbatch",),
         module="sbatch",
         summary="submit a batch script",

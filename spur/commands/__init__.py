@@ -10,6 +10,7 @@ permission.
 """
 
 from spur.commands import (
+    accounts,
     agents,
     clock,
     cluster,
@@ -28,6 +29,7 @@ from spur.commands import (
 __all__ = ["SUBJECTS"]
 
 SUBJECTS = (
+    accounts,
     agents,
     clock,
     cluster,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from spur.commands.accounting import accounted_spec
 from spur.commands.decide import Context
 from spur.commands.licenses import refuse_licenses
 from spur.commands.nodeasks import refuse_nodes, with_default_memory
@@ -92,8 +93,8 @@ def _over(name: str, limit: int, found: int) -> Rejection:
     )
 
 
-def placed_spec(state: State, spec: JobSpec) -> JobSpec | Rejection:
-    """Return the spec with what the site gives to those who name no partition and no memory."""
+def placed_spec(state: State, spec: JobSpec, context: Context) -> JobSpec | Rejection:
+    """Return the spec with what the site gives to those who name no partition, memory, account."""
     if not spec.partitions:
         default = default_partition(state)
         if default is None:
@@ -104,7 +105,10 @@ def placed_spec(state: State, spec: JobSpec) -> JobSpec | Rejection:
             )
         spec = msgspec.structs.replace(spec, partitions=(default,))
     ask = with_default_memory(state, spec.partitions[0], spec.ask)
-    return spec if ask is spec.ask else msgspec.structs.replace(spec, ask=ask)
+    if ask is not spec.ask:
+        spec = msgspec.structs.replace(spec, ask=ask)
+    is_operator = role_of(state, context.actor) >= Role.OPERATOR
+    return accounted_spec(state, spec, uid=context.actor.uid, is_operator=is_operator)
 
 
 def refuse_submission(state: State, request: SubmitJob, context: Context) -> Rejection | None:

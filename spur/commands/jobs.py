@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from spur.commands.accounting import accounted_spec
 from spur.commands.admission import placed_spec, refuse_change, refuse_submission
 from spur.commands.decide import Context, Decision, command
 from spur.commands.permissions import Permission, Role, may_act_for, role_of
@@ -59,7 +60,7 @@ SIGNAL_MAX = 64
 @command(SubmitJob, permission=Permission.USER, needs_room=True)
 def decide_submit_job(state: State, request: SubmitJob, context: Context) -> Decision | Rejection:
     """Accept a job and give it an id."""
-    spec = placed_spec(state, request.spec)
+    spec = placed_spec(state, request.spec, context)
     if isinstance(spec, Rejection):
         return spec
     refused = refuse_submission(state, replace(request, spec=spec), context)
@@ -215,6 +216,11 @@ def _updated(
             )
         fields["dependency"] = dependency if dependency.conditions else None
     wanted = replace(spec, **fields)
+    if not fields.keys().isdisjoint(("account", "qos", "partitions")):
+        accounted = accounted_spec(state, wanted, uid=target.job.uid, is_operator=is_operator)
+        if isinstance(accounted, Rejection):
+            return accounted
+        wanted = accounted
     events: list[Event] = []
     priority = None if asked.priority == -1 else asked.priority
     if asked.priority is not None and run.priority != priority:

@@ -10,6 +10,8 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from spur.events.envelope import Actor
+from spur.projections.accounts import admin_level, coordinates, user_of
+from spur.values.accounts import AdminLevel
 from spur.values.config import GrantedRole
 from spur.values.errors import Rejection
 from spur.values.ids import HostId
@@ -17,7 +19,7 @@ from spur.values.ids import HostId
 if TYPE_CHECKING:
     from spur.projections.state import State
 
-__all__ = ["Permission", "Role", "may_act_for", "refuse", "role_of"]
+__all__ = ["Permission", "Role", "may_act_for", "may_coordinate", "refuse", "role_of"]
 
 
 class Role(IntEnum):
@@ -61,6 +63,13 @@ _GRANTED = {
     GrantedRole.ADMINISTRATOR: Role.ADMINISTRATOR,
 }
 
+_LEVELS = {
+    AdminLevel.NONE: Role.USER,
+    AdminLevel.OPERATOR: Role.OPERATOR,
+    AdminLevel.ADMINISTRATOR: Role.ADMINISTRATOR,
+}
+"""What accounting grants, on hosts that may vouch for it."""
+
 
 def role_of(state: State, actor: Actor) -> Role:
     """Return what the actor is, as far as its host may vouch for it."""
@@ -74,9 +83,11 @@ def role_of(state: State, actor: Actor) -> Role:
         return most
     if host is not None and (listed := state.roles.get((actor.uid, host.name))):
         return _GRANTED[listed.role]
-    if most is Role.ADMINISTRATOR and (listed := state.roles.get((actor.uid, ""))):
+    if most is not Role.ADMINISTRATOR:
+        return Role.USER
+    if listed := state.roles.get((actor.uid, "")):
         return _GRANTED[listed.role]
-    return Role.USER
+    return _LEVELS[admin_level(state, actor.uid)]
 
 
 def refuse(state: State, permission: Permission, actor: Actor) -> Rejection | None:
@@ -114,3 +125,11 @@ def _has_live_job(state: State, actor: Actor) -> bool:
 def may_act_for(state: State, actor: Actor, owner_uid: int) -> bool:
     """Return whether the actor may change what belongs to this user."""
     return actor.uid == owner_uid or role_of(state, actor) >= Role.OPERATOR
+
+
+def may_coordinate(state: State, actor: Actor, account: str) -> bool:
+    """Return whether the actor is coordinator of an account, and their host may vouch for it."""
+    if _HOST_VOUCHES_FOR.get(actor.host_role, Role.NOBODY) < Role.COORDINATOR:
+        return False
+    user = user_of(state, actor.uid) if role_of(state, actor) >= Role.USER else None
+    return user is not None and coordinates(state, user, account)

@@ -20,6 +20,15 @@ from spur.projections import (
     stepinvariants,
     steps,
 )
+from spur.projections.accounts import (
+    BORN_ACCOUNTS,
+    BORN_QOS,
+    BORN_USERS,
+    EntityRow,
+    account_above,
+    uid_of,
+    user_in,
+)
 from spur.projections.agents import OutboxRow
 from spur.projections.arrays import ArrayJobs
 from spur.projections.attachments import BlobBytes
@@ -56,6 +65,7 @@ from spur.projections.sharing import Shared
 from spur.projections.steprows import StepsRow, earliest_limit
 from spur.projections.tables import Journal, Table
 from spur.projections.undo import UndoRecord
+from spur.values.accounts import AssociationKey
 from spur.values.ids import HostId, JobId, NodeName, PartitionName
 
 __all__ = ["REGISTERED", "State", "new_state"]
@@ -113,8 +123,29 @@ class State:
         self.requests: Table[RequestKey, RequestRow] = Table(
             "requests", RequestKey, RequestRow, journal, self.requests_oldest
         )
+        self._declare_accounts(journal)
         self._declare_jobs(journal)
         self._tables = tuple(value for value in vars(self).values() if isinstance(value, Table))
+
+    def _declare_accounts(self, journal: Journal) -> None:
+        """Declare whom and what jobs are accounted for."""
+        self.accounts: Table[str, EntityRow] = Table("accounts", str, EntityRow, journal)
+        self.users_of_uid: Group[str, EntityRow] = Group(uid_of)
+        self.users: Table[str, EntityRow] = Table(
+            "users", str, EntityRow, journal, self.users_of_uid
+        )
+        self.associations_of_user: Group[AssociationKey, EntityRow] = Group(user_in)
+        #: Associations right under an account: of its users, and of the accounts below.
+        self.associations_under: Group[AssociationKey, EntityRow] = Group(account_above)
+        self.associations: Table[AssociationKey, EntityRow] = Table(
+            "associations",
+            AssociationKey,
+            EntityRow,
+            journal,
+            self.associations_of_user,
+            self.associations_under,
+        )
+        self.qos: Table[str, EntityRow] = Table("qos", str, EntityRow, journal)
 
     def _declare_jobs(self, journal: Journal) -> None:
         """Declare what belongs to jobs and their runs."""
@@ -224,4 +255,7 @@ def new_state(genesis: bytes, *, cluster_id: bytes, incarnation: int) -> State:
     state = State()
     state.chain = chain_genesis(genesis)
     state.cluster.fill({1: newborn(cluster_id, incarnation)})
+    state.accounts.fill(dict(BORN_ACCOUNTS))
+    state.users.fill(dict(BORN_USERS))
+    state.qos.fill(dict(BORN_QOS))
     return state

@@ -28,6 +28,7 @@ _scancel = partial(Option, "scancel")
 _scontrol = partial(Option, "scontrol")
 _sinfo = partial(Option, "sinfo")
 _sacct = partial(Option, "sacct")
+_sacctmgr = partial(Option, "sacctmgr")
 
 _SBATCH = (
     _submit("account", "A", VALUE, "account", at.text, ("SBATCH_ACCOUNT",)),
@@ -378,8 +379,26 @@ _SACCT = (
     _sacct("yaml", "", MAYBE, "yaml", environment=("SLURM_YAML",), effect=REFUSED),
 )
 
+_SACCTMGR = (
+    _sacctmgr("associations", "s", NOTHING, "associations"),
+    _sacctmgr("help", "h", NOTHING, "help"),
+    _sacctmgr("immediate", "i", NOTHING, "immediate"),
+    _sacctmgr("json", "", MAYBE, "json", effect=REFUSED),
+    _sacctmgr("noheader", "n", NOTHING, "noheader"),
+    _sacctmgr("oneliner", "o", NOTHING, "oneliner", effect=ACCEPTED),
+    _sacctmgr("parsable", "p", NOTHING, "parsable"),
+    _sacctmgr("parsable2", "P", NOTHING, "parsable2"),
+    _sacctmgr("quiet", "Q", NOTHING, "quiet", effect=ACCEPTED),
+    _sacctmgr("readonly", "r", NOTHING, "readonly"),
+    _sacctmgr("usage", "", NOTHING, "usage"),
+    _sacctmgr("verbose", "v", NOTHING, "verbose", effect=ACCEPTED),
+    _sacctmgr("version", "V", NOTHING, "version"),
+    _sacctmgr("yaml", "", MAYBE, "yaml", effect=REFUSED),
+)
+
 OPTIONS: dict[str, tuple[Option, ...]] = {
     "sacct": _SACCT,
+    "sacctmgr": _SACCTMGR,
     "sbatch": _SBATCH,
     "scancel": _SCANCEL,
     "scontrol": _SCONTROL,

@@ -12,15 +12,18 @@ from spur.consensus.disk import OsDisk
 from spur.consensus.genesis import load_genesis, store_genesis
 from spur.consensus.ledger import Ledger
 from spur.events.envelope import Entry, EntryKind
+from spur.testing.accounts import add_account, add_association, add_user, number, remove
 from spur.testing.builders import CLUSTER, GENESIS, SMALL_CONFIG
 from spur.testing.hall import SPEC, STEP, USER, Hall
 from spur.testing.requests import random_request
 from spur.testing.steplives import StepLives
+from spur.values.accounts import Subject
 from spur.values.arrays import TaskSet
 from spur.values.config import ConfigFile, PartitionState
 from spur.values.dependencies import Condition, Dependency, DependencyKind
 from spur.values.ids import PartitionName
 from spur.values.states import Hold, NodeShareState
+from spur.wire.accounts import EditEntities
 from spur.wire.cluster import (
     AcceptClock,
     AddHost,
@@ -49,6 +52,7 @@ def golden_story(*, checked: bool = True) -> list[Entry]:
     cluster, lives = hall.cluster, StepLives(hall, seed=_SEED)
     _tell_one_life(hall)
     _tell_of_a_step(hall)
+    _tell_of_accounts(hall)
     lives.run(_STEPS)
     confirmed = 'name = "hall"\nmin_job_age_s = 30\nrequeue_policy = "confirmed"'
     text = SMALL_CONFIG.replace('name = "hall"', confirmed)
@@ -79,6 +83,17 @@ def _tell_of_a_step(hall: Hall) -> None:
         hall.cluster.ask(request, USER)
     hall.report_step("n1", job_id, step_id, NodeShareState.ENDED, signal=15)
     hall.end(job_id)
+
+
+def _tell_of_accounts(hall: Hall) -> None:
+    """Let one account and one user come and go before the random ones."""
+    here = (
+        *add_account("physics"),
+        add_user("ada", uid=USER.uid),
+        add_association("physics", "ada", settings=(number("MaxTRESPerJob", 8, "cpu"),)),
+    )
+    for edits in (here, (remove(Subject.USER, "ada"),), here[2:]):
+        hall.cluster.ask(EditEntities(edits))
 
 
 def _tell_one_life(hall: Hall) -> None:

@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from spur.projections.dispatch import KillRun, LaunchRun
 from spur.projections.jobfilters import shown_state
 from spur.projections.nodes import is_usable
+from spur.testing.accounts import random_edit
 from spur.testing.builders import ADMIN, CLUSTER, actor
 from spur.testing.hall import NODES, SPEC, Hall, placement, submission
 from spur.values.arrays import TaskSet
@@ -28,6 +29,7 @@ from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec, shape_of
 from spur.values.states import Hold, JobState, NodeAction, NodeShareState, Phase, Reason
 from spur.values.tres import NodeShare
+from spur.wire.accounts import EditEntities
 from spur.wire.declare import Request
 from spur.wire.jobs import (
     CancelJob,
@@ -77,6 +79,7 @@ WEIGHTS: dict[str, int] = {
     "confirm_dead": 1,
     "reasons": 1,
     "query": 1,
+    "edit_accounts": 3,
     "wait": 4,
 }
 """How often each kind of step is drawn."""
@@ -166,6 +169,7 @@ class Lifecycles:
         return replace(
             SPEC,
             name=f"job-{rng.randrange(50)}",
+            account=rng.choice(("", "physics", "astro")),
             ask=ask,
             time_limit_s=rng.choice((None, 60, 600, 3_600)),
             begin_ns=self.hall.cluster.now_ns + 30_000_000_000 if rng.random() < 0.1 else 0,
@@ -206,6 +210,10 @@ class Lifecycles:
         elif isinstance(outcome, Rejection):
             self._count(outcome.code)
 
+    def _edit_accounts(self) -> None:
+        edits = tuple(random_edit(self._rng) for _ in range(1 + self._rng.randrange(2)))
+        self._ask(EditEntities(edits), by_admin=True)
+
     def _hold(self) -> None:
         job_id = self._draw(self._jobs)
         hold = self._rng.choice((Hold.USER, Hold.USER, Hold.ADMIN))
@@ -228,6 +236,7 @@ class Lifecycles:
                 JobChanges(requeue=rng.random() < 0.5),
                 JobChanges(dependency=self._dependency()),
                 JobChanges(throttle=rng.randrange(3)),
+                JobChanges(account=rng.choice(("physics", "chem"))),
             )
         )
         self._ask(UpdateJob(job_id, self._some_tasks(job_id), changes))

@@ -14,10 +14,12 @@ from typing import Protocol, TypeVar
 from spur.events.envelope import Actor
 from spur.projections.nodes import node_names
 from spur.projections.state import State
+from spur.testing.accounts import random_edit
 from spur.testing.builders import ADMIN, CLUSTER, actor
 from spur.values.config import ConfigFile, PartitionState, RequeuePolicy
 from spur.values.ids import NodeName, PartitionName
 from spur.values.states import NodeAction
+from spur.wire.accounts import EditEntities
 from spur.wire.cluster import (
     AcceptClock,
     AddHost,
@@ -129,6 +131,11 @@ def _ask_itself(chance: Chance, state: State) -> tuple[Request, Actor]:
     return request, CLUSTER
 
 
+def _edit_accounts(chance: Chance, state: State) -> tuple[Request, Actor]:
+    edits = tuple(random_edit(chance) for _ in range(1 + chance.randrange(3)))
+    return EditEntities(edits), chance.choice((ADMIN, ADMIN, ADMIN, actor(1001)))
+
+
 _MAKERS: tuple[tuple[int, Maker], ...] = (
     (1, _reconfigure),
     (6, _register),
@@ -138,6 +145,7 @@ _MAKERS: tuple[tuple[int, Maker], ...] = (
     (1, _add_host),
     (1, _remove_host),
     (2, _ask_itself),
+    (3, _edit_accounts),
 )
 """How often each kind of request is made, among all of them."""
 

@@ -164,6 +164,18 @@ _ROWS = (
     _row("request-reused", Fault.CALLER, Retry.NEVER, 1, "this request id named another request"),
     _row("outcome-unknown", Fault.OURS, Retry.NEVER, 1, "too old to tell; nothing was executed"),
     _row("bad-configuration", Fault.CALLER, Retry.NEVER, 1, "the files have errors; none is used"),
+    _row("unknown-entity", Fault.CALLER, Retry.NEVER, 1, "accounting has nothing of this name"),
+    _row("already-exists", Fault.CALLER, Retry.NEVER, 1, "accounting has this already"),
+    _row("in-use", Fault.CALLER, Retry.NEVER, 1, "others need what would be removed"),
+    _row("default-account", Fault.CALLER, Retry.NEVER, 1, "it is the default account of its user"),
+    _row(
+        "invalid-account",
+        Fault.CALLER,
+        Retry.NEVER,
+        1,
+        "the user may not use this account, or not in this partition",
+    ),
+    _row("invalid-qos", Fault.CALLER, Retry.NEVER, 1, "the job may not use this QOS"),
     _row("unknown-host", Fault.CALLER, Retry.NEVER, 1, "no host has this name"),
     # -- the log
     _row("not-leader", Fault.PEER, Retry.LEADER, 1, "this replica does not lead"),

@@ -13,6 +13,7 @@ import msgspec
 
 from spur.values.errors import PeerFault
 from spur.wire import (
+    accounts,
     agents,
     cluster,
     history,
@@ -38,6 +39,7 @@ __all__ = [
 ]
 
 SUBJECTS = (
+    accounts,
     agents,
     cluster,
     history,

@@ -122,6 +122,7 @@ class Site:
         conf.write_text(overridden(text, {"SlurmdTimeout": str(SILENT_S)}), encoding="utf-8")
         self._spur("up", "--conf", str(conf))
         self._silence()
+        self._load_accounts()
         self._await_nodes()
         self._configure(text)
 
@@ -131,6 +132,14 @@ class Site:
         taken = self.run("scontrol reconfigure", user="root", environment={})
         if taken.exit_code:
             raise OperatorFault(f"scontrol reconfigure: {taken.stderr.strip()}")
+
+    def _load_accounts(self) -> None:
+        """Do what the recording's accounts.txt says. Raises: OperatorFault."""
+        path = self._cluster / "accounts.txt"
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+            ran = self.run(f"sacctmgr -i {line}", user="root", environment={})
+            if ran.exit_code:
+                raise OperatorFault(f"sacctmgr -i {line}: {(ran.stderr or ran.stdout).strip()}")
 
     def stop(self) -> None:
         """End the cluster and remove its directory."""
