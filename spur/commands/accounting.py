@@ -9,6 +9,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from spur.projections.accounts import association_for, line_above
+from spur.projections.cluster import parameter_of
 from spur.projections.state import State
 from spur.values.accounts import NORMAL_QOS, AssociationKey, allowed_qos, default_qos
 from spur.values.errors import Rejection
@@ -30,12 +31,8 @@ _IMPLIED = {
 
 def _enforced(state: State) -> frozenset[str]:
     """Return what jobs are refused for."""
-    config = state.config.get(1)
-    for parameter in () if config is None else config.parameters:
-        if parameter.name == "AccountingStorageEnforce":
-            words = parameter.value.lower().split(",")
-            return frozenset(words).union(*(_IMPLIED.get(word, ()) for word in words))
-    return frozenset()
+    words = parameter_of(state, "AccountingStorageEnforce").lower().split(",")
+    return frozenset(words).union(*(_IMPLIED.get(word, ()) for word in words))
 
 
 def accounted_spec(
@@ -63,8 +60,7 @@ def accounted_spec(
     qos = _qos(state, spec.qos.lower(), key, checks="qos" in enforced, is_operator=is_operator)
     if isinstance(qos, Rejection):
         return qos
-    refused = _refuse_partitions(state, spec, account, qos)
-    return refused or replace(spec, account=account, qos=qos)
+    return replace(spec, account=account, qos=qos)
 
 
 def _qos(
@@ -82,22 +78,3 @@ def _qos(
             "invalid-qos", f"the association may not use QOS {qos!r}; nothing was changed"
         )
     return qos
-
-
-def _refuse_partitions(state: State, spec: JobSpec, account: str, qos: str) -> Rejection | None:
-    """Return which of the partitions admits neither such an account nor such a QOS, or None."""
-    for name in spec.partitions:
-        row = state.partitions.get(name)
-        if row is None:
-            continue
-        block = row.block
-        lists = (
-            ("invalid-account", account, block.allow_accounts, block.deny_accounts),
-            ("invalid-qos", qos, block.allow_qos, block.deny_qos),
-        )
-        for code, value, allowed, denied in lists:
-            if (allowed and value not in allowed) or value in denied:
-                return Rejection(
-                    code, f"partition {name!r} is not for {value!r}; nothing was changed"
-                )
-    return None

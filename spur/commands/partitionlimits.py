@@ -87,13 +87,11 @@ def _breaks_memory(case: _Case) -> bool:
     return least_mib.get(need.memory_per, 0) > limit[0]
 
 
-def _breaks_accounts(case: _Case) -> bool:
-    account, block = case.spec.account, case.partition.block
-    if not account:
+def _is_closed(name: str, allowed: tuple[str, ...], denied: tuple[str, ...]) -> bool:
+    """Whether a partition with these lists takes no job of this account or QOS."""
+    if not name:
         return False
-    if block.allow_accounts:
-        return account not in block.allow_accounts
-    return account in block.deny_accounts
+    return name not in allowed if allowed else name in denied
 
 
 _LIMITS = (
@@ -152,12 +150,16 @@ def refuse_by_partitions(state: State, request: SubmitJob, context: Context) -> 
 
 
 def _refuse_use(case: _Case, context: Context) -> Rejection | None:
-    name = case.partition.block.name
-    if case.partition.block.root_only and context.actor.uid:
+    block, account, qos = case.partition.block, case.spec.account, case.spec.qos
+    name = block.name
+    if block.root_only and context.actor.uid:
         return Rejection("not-permitted", f"partition {name!r} is root's; nothing was changed")
-    if _breaks_accounts(case):
-        text = f"partition {name!r} is closed to account {case.spec.account!r}"
+    if _is_closed(account, block.allow_accounts, block.deny_accounts):
+        text = f"partition {name!r} is closed to account {account!r}"
         return Rejection("invalid-account", f"{text}; nothing was changed")
+    if _is_closed(qos, block.allow_qos, block.deny_qos):
+        text = f"partition {name!r} is closed to QOS {qos!r}"
+        return Rejection("invalid-qos", f"{text}; nothing was changed")
     least_s, most_s = case.spec.time_limit_min_s, case.partition.block.max_time_s
     limit_s = most_s if case.spec.time_limit_s is None else case.spec.time_limit_s
     for longest_s in (limit_s, most_s):

@@ -68,7 +68,6 @@ _WORDINGS = {
     "step-unavailable": Wording("Requested node configuration is not available", 2014),
     "job-pending": Wording("Job is pending execution", 2042),
     "invalid-feature": Wording("Invalid feature specification", 2025),
-    "invalid-account": Wording("Invalid account or account/partition combination specified", 2045),
     "invalid-qos": Wording("Invalid qos specification", 2066),
     "requeue-disabled": Wording("Requested operation is presently disabled", 2036),
     "invalid-dependency": Wording("Circular job dependency", 2092),

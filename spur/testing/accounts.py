@@ -9,6 +9,7 @@ from spur.values.accounts import ROOT, EntityKey, Setting, Settings, Subject, Ve
 from spur.wire.accounts import EntityEdit
 
 __all__ = [
+    "Draws",
     "add_account",
     "add_association",
     "add_qos",

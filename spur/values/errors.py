@@ -168,13 +168,6 @@ _ROWS = (
     _row("already-exists", Fault.CALLER, Retry.NEVER, 1, "accounting has this already"),
     _row("in-use", Fault.CALLER, Retry.NEVER, 1, "others need what would be removed"),
     _row("default-account", Fault.CALLER, Retry.NEVER, 1, "it is the default account of its user"),
-    _row(
-        "invalid-account",
-        Fault.CALLER,
-        Retry.NEVER,
-        1,
-        "the user may not use this account, or not in this partition",
-    ),
     _row("invalid-qos", Fault.CALLER, Retry.NEVER, 1, "the job may not use this QOS"),
     _row("unknown-host", Fault.CALLER, Retry.NEVER, 1, "no host has this name"),
     # -- the log

@@ -24,6 +24,8 @@ from spur.values.accounts import (
 
 __all__ = [
     "DEFAULT_FIELDS",
+    "FIELDS",
+    "Cell",
     "Field",
     "Line",
     "Sheet",

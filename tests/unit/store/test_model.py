@@ -259,6 +259,7 @@ def test_the_file_is_private(tmp_path: Path) -> None:
 
 PASSED_OVER = (
     "cluster.",
+    "entity.",
     "host.",
     "node.",
     "partition.",
