@@ -6,6 +6,8 @@ whole, and their cursor with them, so they are folded again from the log.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from sqlite3 import Connection as SqliteConnection
 from typing import Any
@@ -16,7 +18,7 @@ from sqlalchemy.exc import DatabaseError, OperationalError
 from spur.store.tables import REVISION
 from spur.values.errors import SpurError
 
-__all__ = ["MIGRATIONS", "UnusableDatabase", "open_engine", "remove_database"]
+__all__ = ["MIGRATIONS", "UnusableDatabase", "open_engine", "remove_database", "writing"]
 
 MIGRATIONS = "spur_migrations:controller"
 """Where Alembic finds the migrations."""
@@ -25,11 +27,13 @@ VERSIONS = "alembic_version"
 """Alembic's own table."""
 
 _PRAGMAS = (
+    "PRAGMA busy_timeout = 10000",
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = NORMAL",
     "PRAGMA foreign_keys = ON",
-    "PRAGMA busy_timeout = 10000",
 )
+
+_WRITES = "spur_writes"
 
 _SUFFIXES = ("", "-wal", "-shm")
 
@@ -48,7 +52,7 @@ def open_engine(path: Path) -> Engine:
     event.listen(engine, "begin", _begin)
     path.touch(mode=0o600)
     try:
-        with engine.begin() as connection:
+        with writing(engine) as connection:
             if _revision(connection) != REVISION:
                 _upgrade(connection)
     except (DatabaseError, UnusableDatabase) as error:
@@ -88,9 +92,23 @@ def remove_database(path: Path) -> None:
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """Yield a connection in a transaction that writes; it is committed at the end.
+
+    It waits for another process that still writes, such as a predecessor that was just killed. A
+    transaction that reads first and writes then would be told at once that the file is locked.
+    """
+    with engine.connect() as connection:
+        connection = connection.execution_options(**{_WRITES: True})
+        with connection.begin():
+            yield connection
+
+
 def _begin(connection: Connection) -> None:
     """Open each transaction ourselves: the driver would leave changes of tables out of it."""
-    connection.exec_driver_sql("BEGIN")
+    writes = connection.get_execution_options().get(_WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _prepare(connection: SqliteConnection, _: Any) -> None:

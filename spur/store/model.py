@@ -23,7 +23,7 @@ from spur.projections.apply import At
 from spur.store import jobs as _jobs
 from spur.store import runs as _runs
 from spur.store import steps as _steps
-from spur.store.engine import UnusableDatabase, open_engine, remove_database
+from spur.store.engine import UnusableDatabase, open_engine, remove_database, writing
 from spur.store.folds import fold_event
 from spur.store.rows import Rows
 from spur.store.tables import MODEL_VERSION, cursor
@@ -71,7 +71,7 @@ class Model:
         remove_database(path)
         engine = open_engine(path)
         model = cls(engine, beginning)
-        with engine.begin() as connection:
+        with writing(engine) as connection:
             connection.execute(insert(cursor), {"id": 1, **_cursor_row(beginning)})
         return model
 
@@ -84,7 +84,7 @@ class Model:
         at = self.cursor
         rows = self._rows
         try:
-            with self.engine.begin() as connection:
+            with writing(self.engine) as connection:
                 rows.begin(connection)
                 for entry in entries:
                     if entry.index > at.index:
