@@ -8,7 +8,7 @@ from spur.events.accounts import EntityAdded, EntityChanged, EntityRemoved
 from spur.events.declare import Event
 from spur.projections.accounts import entity, entity_keys
 from spur.projections.state import State
-from spur.values.accounts import EntityKey, Settings, Subject, merged, text_setting
+from spur.values.accounts import EntityKey, Settings, Subject, merged, number_setting, text_setting
 from spur.values.errors import Rejection
 
 __all__ = ["EVENTS_MAX", "Draft", "Refused", "shown"]
@@ -77,6 +77,16 @@ class Draft:
                 account == (key[0] if key[1] else text_setting(settings, "Parent"))
             ),
         )
+
+    def of_uid(self, uid: int) -> list[EntityKey]:
+        """Return the users of a uid."""
+        found: set[EntityKey] = {(name,) for name in self.state.users_of_uid.keys(uid)}
+        for (kind, key), settings in self._changed.items():
+            if kind is Subject.USER:
+                found.discard(key)
+                if settings is not None and number_setting(settings, "Uid") == uid:
+                    found.add(key)
+        return sorted(found)
 
     def _touched(
         self, before: list[EntityKey], fits: Callable[[EntityKey, Settings], bool]

@@ -143,6 +143,7 @@ def _add(draft: Draft, edit: EntityEdit) -> None:
     if text_setting(edit.settings, "DefaultAccount"):
         raise Refused("invalid-value", "a new user has no association to be the default one")
     _need_names(draft, edit.settings)
+    _check_uid(draft, edit)
     draft.add(edit.subject, edit.key, edit.settings)
 
 
@@ -197,10 +198,21 @@ def _need_names(draft: Draft, settings: Settings) -> None:
         draft.need(Subject.USER, (user,))
 
 
+def _check_uid(draft: Draft, edit: EntityEdit) -> None:
+    """Raise Refused when another user has this uid: a job must be of one."""
+    uid = number_setting(edit.settings, "Uid")
+    if uid is None:
+        return
+    for other in draft.of_uid(uid):
+        if other != edit.key:
+            raise Refused("already-exists", f"uid {uid} is user {shown(other)} already")
+
+
 # -- changing
 def _change(draft: Draft, edit: EntityEdit) -> None:
     draft.need(edit.subject, edit.key)
     _need_names(draft, edit.settings)
+    _check_uid(draft, edit)
     for setting in edit.settings:
         if setting.name == "Parent":
             _check_move(draft, edit.key, setting)

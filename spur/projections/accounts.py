@@ -112,21 +112,16 @@ def entity(state: State, subject: Subject, key: EntityKey) -> EntityRow | None:
 
 
 def user_of(state: State, uid: int) -> str | None:
-    """Return the user by whom jobs of a uid are accounted; of several the first by name."""
+    """Return the user by whom jobs of a uid are accounted; None when nobody is known by it."""
     names = state.users_of_uid.keys(uid)
     return names[0] if names else None
 
 
 def admin_level(state: State, uid: int) -> AdminLevel:
     """Return what accounting says that a user may do."""
-    levels = [
-        text_setting(state.users[name].settings, "AdminLevel")
-        for name in state.users_of_uid.keys(uid)
-    ]
-    order = list(AdminLevel)
-    return max(
-        (AdminLevel(level) for level in levels if level), key=order.index, default=AdminLevel.NONE
-    )
+    user = user_of(state, uid)
+    level = "" if user is None else text_setting(state.users[user].settings, "AdminLevel")
+    return AdminLevel(level) if level else AdminLevel.NONE
 
 
 def association_for(
@@ -250,6 +245,15 @@ def bad_defaults(state: State) -> Iterator[str]:
             yield f"user {user!r} has default account {default!r}, and associations with {accounts}"
         if not accounts and default:
             yield f"user {user!r} has default account {default!r}, and no association"
+
+
+@invariant("one-user-of-a-uid")
+def shared_uids(state: State) -> Iterator[str]:
+    """A job is of one user."""
+    for uid in state.users_of_uid.values():
+        names = state.users_of_uid.keys(uid)
+        if len(names) > 1:
+            yield f"uid {uid} is that of users {names}"
 
 
 @invariant("entities-name-what-there-is")

@@ -17,6 +17,7 @@ from spur.values.accounts import (
     Verb,
     merged,
     names_setting,
+    number_setting,
     text_setting,
 )
 from spur.wire.accounts import EntityEdit
@@ -157,7 +158,11 @@ def add_users(clerk: Clerk, words: list[str]) -> int:
         "partitions": ("partition", 4),
         "defaultaccount": ("default", 8),
     }
-    asked = _Asked(clerk, words, lists, "user", (Subject.USER, Subject.ASSOCIATION))
+    try:
+        asked = _Asked(clerk, words, lists, "user", (Subject.USER, Subject.ASSOCIATION))
+    except SlurmError as error:
+        # Slurm reads each value twice here.
+        raise SlurmError(*error.lines[:-1], *error.lines) from None
     book, names = clerk.book, asked.names("user")
     if not names:
         raise SlurmError(" Need name of user to add.")
@@ -187,6 +192,7 @@ def add_users(clerk: Clerk, words: list[str]) -> int:
     if not _knows(clerk, new):
         return 1
     edits = [_new_user(name, asked.settings[Subject.USER]) for name in new]
+    edits += [edit for name in names if name not in new for edit in _met(book, name)]
     limits = asked.settings[Subject.ASSOCIATION]
     edits += [EntityEdit(Verb.ADD, Subject.ASSOCIATION, key, limits) for key in keys]
     if default:
@@ -210,6 +216,14 @@ def _new_user(name: str, settings: Settings) -> EntityEdit:
     uid = user_id(name)
     known = merged(settings, () if uid is None else (Setting("Uid", "", uid),))
     return EntityEdit(Verb.ADD, Subject.USER, (name,), known)
+
+
+def _met(book: AccountBook, name: str) -> list[EntityEdit]:
+    """Return the edit that tells the uid of a user whom the host of their adding did not know."""
+    uid = user_id(name)
+    if uid is None or number_setting(book.settings(Subject.USER, (name,)), "Uid") is not None:
+        return []
+    return [EntityEdit(Verb.CHANGE, Subject.USER, (name,), (Setting("Uid", "", uid),))]
 
 
 def _say_users(

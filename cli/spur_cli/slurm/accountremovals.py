@@ -10,7 +10,13 @@ from spur.wire.accounts import EntityEdit
 from spur_cli.slurm.accountchanges import conditions_of
 from spur_cli.slurm.accounts import Clerk, read_words
 
-__all__ = ["delete_accounts", "delete_coordinators", "delete_qos", "delete_users"]
+__all__ = [
+    "delete_accounts",
+    "delete_clusters",
+    "delete_coordinators",
+    "delete_qos",
+    "delete_users",
+]
 
 _USERS = {
     "names": ("user", 1),
@@ -55,6 +61,14 @@ def delete_accounts(clerk: Clerk, words: list[str]) -> int:
     keys = {"names": ("account", 1), "accounts": ("account", 3), "clusters": ("cluster", 1)}
     names = _wanted(words, keys, "account").get("account", [])
     return _delete(clerk, Subject.ACCOUNT, names, "accounts")
+
+
+def delete_clusters(clerk: Clerk, words: list[str]) -> int:
+    """Say that a cluster is not here; the own one stays."""
+    wanted = _wanted(words, {"names": ("cluster", 1), "clusters": ("cluster", 1)}, "cluster")
+    if clerk.book.cluster.lower() not in wanted["cluster"]:
+        return _nothing()
+    raise SlurmError(" Error with request: a cluster does not delete itself")
 
 
 def delete_users(clerk: Clerk, words: list[str]) -> int:

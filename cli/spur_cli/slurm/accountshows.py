@@ -29,10 +29,16 @@ __all__ = ["show_accounts", "show_associations", "show_qos", "show_users"]
 class _Asked:
     """The words of one show command."""
 
-    def __init__(self, words: list[str], conditions: dict[str, tuple[str, int]], name: str) -> None:
+    def __init__(
+        self,
+        words: list[str],
+        conditions: dict[str, tuple[str, int]],
+        name: str,
+        flags: dict[str, str],
+    ) -> None:
         """Read words; `conditions` are what a key may be, with the letters that are enough.
 
-        A word alone is an option (withassoc), else a value of `name`.
+        A word alone is one of the flags, else a value of `name`.
         """
         self.format = ""
         self.flags: set[str] = set()
@@ -42,8 +48,8 @@ class _Asked:
                 self.format = ",".join(filter(None, (self.format, word.value)))
             elif word.key:
                 self._condition(word, conditions)
-            elif word.text.lower() in _FLAGS:
-                self.flags.add(_FLAGS[word.text.lower()])
+            elif word.text.lower() in flags:
+                self.flags.add(flags[word.text.lower()])
             else:
                 self.wanted.setdefault(name, []).extend(names_in(word.value))
 
@@ -60,26 +66,32 @@ class _Asked:
         return not wanted or any(value in wanted for value in values)
 
 
-_FLAGS = {
+_WITH = {
     "withassoc": "assoc",
     "withcoordinators": "coord",
     "withcoord": "coord",
     "withdeleted": "deleted",
+}
+"""Flags of accounts and users."""
+
+_OF_ASSOCIATIONS = {
     "onlydefaults": "defaults",
     "tree": "tree",
+    "withdeleted": "deleted",
     "wopinfo": "raw",
     "wopi": "raw",
     "woplimits": "raw",
     "wopl": "raw",
-    "wolimits": "nolimits",
-    "withsubaccounts": "below",
 }
+"""Flags of associations."""
 
 
 def _write(clerk: Clerk, entity: str, asked: _Asked, lines: Iterable[Line]) -> int:
     usual = DEFAULT_FIELDS[f"{entity} withassoc" if "assoc" in asked.flags else entity]
     if "coord" in asked.flags:
         usual += ",coordinators"
+    if "tree" in asked.flags:
+        usual = usual.replace(",account,", ",account%-20,")
     options = clerk.options
     try:
         sheet = parse_sheet(
@@ -143,12 +155,14 @@ def _fits(book: AccountBook, key: AssociationKey, asked: _Asked) -> bool:
 
 def show_associations(clerk: Clerk, words: list[str]) -> int:
     """Show associations down the tree."""
-    asked = _Asked(words, _WHERE, "number")
+    asked = _Asked(words, _WHERE, "number", _OF_ASSOCIATIONS)
     for text in asked.wanted.get("number", ()):
         if not text.isdigit():
             raise SlurmError(f"sacctmgr: error: Invalid value for AssocId ({text})")
     book = clerk.book
     keys = [key for key in book.associations() if _fits(book, key, asked)]
+    if "defaults" in asked.flags:
+        keys.sort(key=lambda key: key[1])
     return _write(clerk, "association", asked, (_association(book, key, asked) for key in keys))
 
 
@@ -156,7 +170,7 @@ def show_accounts(clerk: Clerk, words: list[str]) -> int:
     """Show accounts by name."""
     own = {"names": ("account", 1), "organization": ("organization", 1)}
     own["descriptions"] = ("description", 1)
-    asked = _Asked(words, {**_WHERE, **own}, "account")
+    asked = _Asked(words, {**_WHERE, **own}, "account", _WITH)
     book = clerk.book
     if clerk.options.get("associations"):
         asked.flags.add("assoc")
@@ -183,7 +197,7 @@ def show_users(clerk: Clerk, words: list[str]) -> int:
     """Show users by name."""
     own = {"names": ("user", 1), "adminlevel": ("admin", 2)}
     own["defaultaccounts"] = ("defaultaccount", 8)
-    asked = _Asked(words, {**_WHERE, **own}, "user")
+    asked = _Asked(words, {**_WHERE, **own}, "user", _WITH)
     book = clerk.book
     if clerk.options.get("associations"):
         asked.flags.add("assoc")
@@ -209,7 +223,7 @@ def show_users(clerk: Clerk, words: list[str]) -> int:
 def show_qos(clerk: Clerk, words: list[str]) -> int:
     """Show QOS in the order of adding."""
     conditions = {"names": ("qos", 1), "qos": ("qos", 1), "id": ("number", 1)}
-    asked = _Asked(words, {**conditions, "descriptions": ("description", 1)}, "qos")
+    asked = _Asked(words, {**conditions, "descriptions": ("description", 1)}, "qos", {})
     book = clerk.book
     lines = []
     for name in book.names(Subject.QOS):

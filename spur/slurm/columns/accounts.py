@@ -360,8 +360,11 @@ DEFAULT_FIELDS = {
 
 
 def parse_sheet(entity: str, text: str, *, parsable: str = "", ends: bool = False) -> Sheet:
-    """Read a format. Raises: UnknownField with the name."""
-    cells = []
+    """Read a format; of a field that is named twice the last counts.
+
+    Raises: UnknownField with the name.
+    """
+    cells: dict[str, Cell] = {}
     for word in text.lower().split(","):
         name, percent, size = word.partition("%")
         if not name:
@@ -372,8 +375,9 @@ def parse_sheet(entity: str, text: str, *, parsable: str = "", ends: bool = Fals
         is_left = False
         if percent and digits.isascii() and digits.isdigit():
             width, is_left = min(int(digits[:9]), 65_535), size.startswith("-")
-        cells.append(Cell(field, width, is_left))
-    return Sheet(tuple(cells), parsable, ends)
+        cells.pop(field.head, None)
+        cells[field.head] = Cell(field, width, is_left)
+    return Sheet(tuple(cells.values()), parsable, ends)
 
 
 def _find(fields: Sequence[Field], name: str) -> Field:

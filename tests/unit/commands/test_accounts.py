@@ -155,6 +155,8 @@ def test_a_value_of_another_type_or_place_is_refused(cluster: Cluster, setting: 
         (add_qos("a b"), "invalid-value"),
         (add_qos(""), "invalid-value"),
         (add_user("ada", uid=5), "already-exists"),
+        (add_user("bob", uid=ADA), "already-exists"),
+        (change(Subject.USER, ("ada",), number("Uid", 0)), "already-exists"),
         (add_association("nosuch", "ada"), "unknown-entity"),
         (add_association("chem", "nosuch"), "unknown-entity"),
         (add_association("chem", "ada", settings=(words("QOS", "nosuch"),)), "unknown-entity"),
