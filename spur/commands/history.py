@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from spur.commands.decide import Context
-from spur.commands.permissions import Permission, Role, refuse, role_of
+from spur.commands.permissions import Permission, own_alone, refuse, sees_all_jobs
 from spur.projections.state import State
 from spur.values.errors import Rejection
 from spur.wire.declare import Request, name_of
@@ -29,9 +29,6 @@ PAGE_JOBS_MAX = 1_000
 
 STORY_LINES_MAX = 1_000
 """Lines of one page."""
-
-PRIVATE_JOBS = "jobs"
-"""The word of PrivateData that hides users' jobs from each other."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,18 +68,6 @@ def narrow(state: State, request: Request, context: Context) -> Request | Reject
     return row.narrow(state, request, context) if refused is None else refused
 
 
-def _sees_all(state: State, context: Context) -> bool:
-    """Whether the actor may see other users' jobs. Source: slurm.conf(5) PrivateData."""
-    if role_of(state, context.actor) >= Role.OPERATOR:
-        return True
-    config = state.config.get(1)
-    parameters = () if config is None else config.parameters
-    return not any(
-        parameter.name == "PrivateData" and PRIVATE_JOBS in parameter.value.lower().split(",")
-        for parameter in parameters
-    )
-
-
 def _bad_limit(limit: int, most: int) -> Rejection | None:
     if 1 <= limit <= most:
         return None
@@ -94,17 +79,11 @@ def narrow_records(state: State, request: QueryRecords, context: Context) -> Req
     """Leave a user their own records where others' are private."""
     if refused := _bad_limit(request.limit, PAGE_JOBS_MAX):
         return refused
-    if _sees_all(state, context):
+    if sees_all_jobs(state, context.actor):
         return request
-    uid = context.actor.uid
     wanted = request.filter
-    # A filter without users means all of them, so one that names only others names nobody.
-    uids = (uid,) if not wanted.uids or uid in wanted.uids else (NOBODY,)
+    uids = own_alone(wanted.uids, context.actor)
     return replace(request, filter=replace(wanted, uids=uids))
-
-
-NOBODY = -1
-"""A uid that no user has."""
 
 
 @history(ReadStory, permission=Permission.USER)
@@ -112,4 +91,6 @@ def narrow_story(state: State, request: ReadStory, context: Context) -> Request 
     """Leave a user the stories of their own jobs where others' are private."""
     if refused := _bad_limit(request.limit, STORY_LINES_MAX):
         return refused
-    return replace(request, uids=() if _sees_all(state, context) else (context.actor.uid,))
+    return replace(
+        request, uids=() if sees_all_jobs(state, context.actor) else (context.actor.uid,)
+    )

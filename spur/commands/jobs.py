@@ -7,7 +7,14 @@ from msgspec.structs import replace
 from spur.commands.accounting import accounted_spec
 from spur.commands.admission import placed_spec, refuse_change, refuse_submission
 from spur.commands.decide import Context, Decision, command
-from spur.commands.permissions import Permission, Role, may_act_for, role_of
+from spur.commands.permissions import (
+    Permission,
+    Role,
+    may_act_for,
+    own_alone,
+    role_of,
+    sees_all_jobs,
+)
 from spur.commands.targets import ROWS_PER_PART_MAX, Change, Target, changes, has_ended, targets
 from spur.events.declare import Event
 from spur.events.jobs import (
@@ -383,5 +390,8 @@ def decide_query_jobs(state: State, request: QueryJobs, context: Context) -> Dec
             "invalid-value",
             f"a page of {request.limit} rows is not from 1 to {PAGE_ROWS_MAX}; nothing was changed",
         )
-    page: Answer = job_page(state, request.filter, after=request.after, limit=request.limit)
+    wanted = request.filter
+    if not sees_all_jobs(state, context.actor):
+        wanted = replace(wanted, uids=own_alone(wanted.uids, context.actor))
+    page: Answer = job_page(state, wanted, after=request.after, limit=request.limit)
     return Decision((), page)

@@ -133,3 +133,25 @@ def may_coordinate(state: State, actor: Actor, account: str) -> bool:
         return False
     user = user_of(state, actor.uid) if role_of(state, actor) >= Role.USER else None
     return user is not None and coordinates(state, user, account)
+
+
+_PRIVATE_JOBS = "jobs"
+"""Word of PrivateData."""
+
+_NO_UID = -1
+
+
+def sees_all_jobs(state: State, actor: Actor) -> bool:
+    """Whether the actor may see other users' jobs. Source: slurm.conf(5) PrivateData."""
+    config = state.config.get(1)
+    parameters = () if config is None else config.parameters
+    for parameter in parameters:
+        if parameter.name == "PrivateData" and _PRIVATE_JOBS in parameter.value.lower().split(","):
+            return role_of(state, actor) >= Role.OPERATOR
+    return True
+
+
+def own_alone(uids: tuple[int, ...], actor: Actor) -> tuple[int, ...]:
+    """Return whose jobs of these an actor sees who sees only their own; none of them is all."""
+    # A filter without users means all, so one that names only others must name nobody.
+    return (actor.uid,) if not uids or actor.uid in uids else (_NO_UID,)

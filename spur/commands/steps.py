@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 from spur.commands.decide import Context, Decision, command
 from spur.commands.nodes import refuse_agent
-from spur.commands.permissions import Permission, may_act_for
+from spur.commands.permissions import Permission, may_act_for, sees_all_jobs
 from spur.commands.runs import refuse_report
 from spur.commands.steplayout import lay_out
 from spur.events.runs import ReportVoided, RunStopped
@@ -268,9 +268,10 @@ def decide_query_steps(state: State, request: QuerySteps, context: Context) -> D
         )
     wanted = sorted(set(request.job_ids)) or state.steps.sorted_keys()
     rows: list[StepView] = []
+    sees_all, uid = sees_all_jobs(state, context.actor), context.actor.uid
     for job_id in wanted[bisect_right(wanted, request.after) :]:
         row = state.steps.get(job_id)
-        if row is None or not row.steps:
+        if row is None or not row.steps or not (sees_all or state.jobs[job_id].uid == uid):
             continue
         if rows and len(rows) + len(row.steps) > request.limit:
             return Decision((), StepPage(tuple(rows), rows[-1].job_id))

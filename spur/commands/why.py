@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from spur.commands.decide import Context, Decision, command
-from spur.commands.permissions import Permission
+from spur.commands.permissions import Permission, sees_all_jobs
 from spur.projections.jobfilters import shown_state
 from spur.projections.state import State
 from spur.values.errors import Rejection
@@ -18,6 +18,8 @@ __all__ = ["decide_explain_job"]
 def decide_explain_job(state: State, request: ExplainJob, context: Context) -> Decision | Rejection:
     """Say of each filter what it makes of the job."""
     job_id = _row_of(state, request)
+    if job_id is not None and not sees_all_jobs(state, context.actor):
+        job_id = job_id if state.jobs[job_id].uid == context.actor.uid else None
     if job_id is None:
         task = "" if request.task is None else f"_{request.task}"
         return Rejection("unknown-job", f"there is no job {request.job_id}{task}")

@@ -6,12 +6,15 @@ from spur.commands.decide import Context
 from spur.commands.history import narrow
 from spur.events.envelope import Actor
 from spur.testing.builders import ADMIN, SMALL_CONFIG, Cluster, actor
+from spur.testing.hall import submission
 from spur.values.config import ConfigFile
 from spur.values.errors import ERROR_CODES, Rejection
 from spur.values.ids import JobId
 from spur.wire.cluster import Reconfigure
 from spur.wire.declare import Request
 from spur.wire.history import QueryRecords, ReadStory, RecordFilter
+from spur.wire.jobs import JobAccepted, JobFilter, JobPage, QueryJobs, decode_job_view
+from spur.wire.why import ExplainJob
 
 PRIVATE = """
 ClusterName=hall
@@ -89,3 +92,25 @@ def test_hosts_that_vouch_for_nobody_get_no_history() -> None:
     refused = narrowed(private(), query(), actor(1001, host_role="login", host_id=99))
     assert isinstance(refused, Rejection)
     assert refused.code == "not-permitted"
+
+
+def test_the_queue_shows_private_jobs_to_their_owner_alone() -> None:
+    """PrivateData=jobs: a user lists the queue, a colleague's jobs, and asks why one waits."""
+    cluster = private()
+    mine = cluster.ask(submission(), actor(1001))
+    theirs = cluster.ask(submission(), actor(1002))
+    assert isinstance(mine, JobAccepted)
+    assert isinstance(theirs, JobAccepted)
+
+    def shown(by: Actor, *uids: int) -> list[JobId]:
+        page = cluster.ask(QueryJobs(JobFilter(uids=uids), JobId(0), 100), by)
+        assert isinstance(page, JobPage)
+        return [decode_job_view(row).job_id for row in page.rows]
+
+    assert shown(actor(1001)) == [mine.job_id]
+    assert shown(actor(1001), 1002) == []
+    assert shown(ADMIN) == [mine.job_id, theirs.job_id]
+    refused = cluster.ask(ExplainJob(theirs.job_id, None), actor(1001))
+    assert isinstance(refused, Rejection)
+    assert refused.code == "unknown-job"
+    assert not isinstance(cluster.ask(ExplainJob(mine.job_id, None), actor(1001)), Rejection)
