@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import spur
 from spur.slurm.configfile import PARAMETERS
 from spur.slurm.parameters import Section, Verdict
 from spur.values.configkeys import CLUSTER_KEYS, NODE_KEYS, PARTITION_KEYS
 
 MANUAL = Path(__file__).parents[2] / "data" / "slurm" / "parameters.txt"
-SPUR = Path(__file__).parents[3] / "spur"
+SPUR = Path(spur.__file__).parent
 
 
 def test_every_parameter_of_the_manual_has_a_row() -> None:
