@@ -19,7 +19,16 @@ from spur.values.ids import HostId
 if TYPE_CHECKING:
     from spur.projections.state import State
 
-__all__ = ["Permission", "Role", "may_act_for", "may_coordinate", "refuse", "role_of"]
+__all__ = [
+    "Permission",
+    "Role",
+    "may_act_for",
+    "may_coordinate",
+    "own_alone",
+    "refuse",
+    "role_of",
+    "sees_all_jobs",
+]
 
 
 class Role(IntEnum):
