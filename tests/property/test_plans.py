@@ -40,6 +40,9 @@ def submit(floor: Floor, rng: random.Random) -> JobId:
         per = rng.choice((Per.JOB, Per.NODE, Per.TASK, Per.SOCKET))
         gres = (GresAsk("gpu", rng.choice(("", "", "a100", "mi300x")), rng.randrange(1, 5), per),)
     nodes_min = mostly(rng, 1, 2, 3)
+    required = mostly(rng, "", "n5", "n[1-2]", "g1")
+    # A node that is required and excluded is refused at submission.
+    apart = {"n5": ("n1",), "n[1-2]": ("",)}.get(required, ("n1", "n[2-6]"))
     return floor.submit(
         partitions=partitions,
         by=1000 + rng.randrange(4),
@@ -56,8 +59,8 @@ def submit(floor: Floor, rng: random.Random) -> JobId:
         memory_per=mostly(rng, Per.NODE, Per.CPU, Per.GPU),
         gres=gres,
         features=mostly(rng, "", *FEATURES),
-        nodes_required=mostly(rng, "", "n5", "n[1-2]", "g1"),
-        nodes_excluded=mostly(rng, "", "n1", "n[2-6]"),
+        nodes_required=required,
+        nodes_excluded=mostly(rng, "", *apart),
         sharing=rng.choice(SHARINGS),
         threads_per_core=mostly(rng, 0, 1, 2),
         tasks_per_core=mostly(rng, 0, 1),
