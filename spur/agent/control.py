@@ -48,8 +48,8 @@ class Signal(Order, frozen=True, tag="signal"):
     """Deliver a signal. Source: scancel(1) --signal, --batch, --full."""
 
     signal: int
-    batch_only: bool
-    """Only to the batch script's own process, not to its children."""
+    mains_only: bool
+    """To the script or the tasks alone, not to what they started."""
     index: int
     """Of the event that asked for it: acted on once."""
 

@@ -160,9 +160,11 @@ def user_environment(user: User) -> dict[bytes, bytes]:
     """
     import subprocess  # few jobs need it, and it is large
 
-    login = ["su", "-", user.name, "-c", "env -0"]
+    # A shell that has more to do does not give its place to env, and SHLVL tells of it.
+    command = "env -0; exit"
+    login = ["su", "-", user.name, "-c", command]
     if os.geteuid() != 0:
-        login = [user.shell, "-l", "-c", "env -0"]
+        login = [user.shell, "-l", "-c", command]
     try:
         run = subprocess.run(
             login,

@@ -22,7 +22,7 @@ import msgspec
 
 from spur.agent.manifest import AttemptName, Launch, Manifest, Outcome
 from spur.values.ids import JobId, NodeName
-from spur.values.states import JobState, NodeShareState
+from spur.values.states import JobState, NodeShareState, Reach
 from spur.wire.agents import (
     KillOrder,
     KillStepOrder,
@@ -138,7 +138,8 @@ class Signal(msgspec.Struct, frozen=True, gc=False):
 
     name: AttemptName
     signal: int
-    batch_only: bool
+    mains_only: bool
+    """To the script or the tasks alone, not to what they started."""
     index: int
     """Of the entry that says so."""
 
@@ -365,10 +366,10 @@ class Machine:
             case KillOrder() | KillStepOrder():
                 return self._stop(name, order.state, order.kill_wait_s)
             case SignalOrder():
-                return self._signal(name, order.signal, order.batch_only, order.index)
+                return self._signal_run(name, order.signal, order.reach, order.index)
             case SignalStepOrder():
                 # To the tasks alone: what they started hears of it from them.
-                return self._signal(name, order.signal, True, order.index)
+                return self._signal(name, order.signal, index=order.index, mains_only=True)
 
     def _launch(self, name: AttemptName, order: Launch, index: int) -> list[Action]:
         attempt = self._attempts.get(name)
@@ -469,17 +470,29 @@ class Machine:
                 pass
         return actions
 
-    def _signal(self, name: AttemptName, signal: int, batch_only: bool, index: int) -> list[Action]:
-        """Send a signal once, to a run's steps too."""
+    def _signal_run(self, name: AttemptName, signal: int, reach: Reach, index: int) -> list[Action]:
+        """Send a signal once to what of a run is meant; an agent that lost count sends nothing."""
+        attempt = self._attempts.get(name)
+        if attempt is None or index <= attempt.signal_index:
+            return []
+        actions: list[Action] = []
+        if reach is not Reach.STEPS:
+            actions += self._signal(name, signal, index=index, mains_only=reach is Reach.SCRIPT)
+        if reach is not Reach.SCRIPT:
+            for step in self._live_steps(name):
+                actions += self._signal(step, signal, index=index, mains_only=False)
+        attempt.signal_index = index
+        return actions
+
+    def _signal(
+        self, name: AttemptName, signal: int, *, index: int, mains_only: bool
+    ) -> list[Action]:
+        """Send a signal once to the processes of a script or a step."""
         attempt = self._attempts.get(name)
         if attempt is None or attempt.stage is not Stage.RUNNING or index <= attempt.signal_index:
             return []
         attempt.signal_index = index
-        actions: list[Action] = [Signal(name, signal, batch_only, index)]
-        if name.step is None and not batch_only:
-            for step in self._live_steps(name):
-                actions += self._signal(step, signal, False, index)
-        return actions
+        return [Signal(name, signal, mains_only, index)]
 
     # -- how the shell's work went
 

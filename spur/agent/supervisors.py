@@ -113,7 +113,7 @@ class Supervisors:
 
     async def signal(self, order: Signal) -> None:
         """Tell a supervisor to send a signal; one that does not listen has nobody to send it to."""
-        await self._deliver(order.name, control.Signal(order.signal, order.batch_only, order.index))
+        await self._deliver(order.name, control.Signal(order.signal, order.mains_only, order.index))
 
     def close(self) -> None:
         """Let go of all supervisors; they go on."""

@@ -168,7 +168,7 @@ class Tending:
             self.kill(order)
         elif order.index not in self._signalled:
             self._signalled.add(order.index)
-            if order.batch_only:
+            if order.mains_only:
                 self.signal_mains(order.signal)
             else:
                 signal_all(os.getpid(), order.signal)

@@ -347,7 +347,7 @@ def decide_signal_job(state: State, request: SignalJob, context: Context) -> Dec
             target.run.number,
             target.run.attempt,
             request.signal,
-            request.batch_only,
+            request.reach,
         )
         for target in running
     )

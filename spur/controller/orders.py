@@ -164,6 +164,6 @@ def signal_order(state: State, effect: SignalRun, index: int, contents: Contents
         run=effect.run,
         attempt=effect.attempt,
         signal=effect.signal,
-        batch_only=effect.batch_only,
+        reach=effect.reach,
         index=index,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from spur.events.declare import Event, Stored, event
 from spur.values.ids import JobId, NodeName, PartitionName
-from spur.values.states import Hold, JobState, NodeShareState, Reason
+from spur.values.states import Hold, JobState, NodeShareState, Reach, Reason
 from spur.values.tres import NodeShare
 
 __all__ = [
@@ -159,4 +159,4 @@ class RunSignalled(Event, frozen=True):
     run: int
     attempt: int
     signal: int
-    batch_only: bool
+    reach: Reach

@@ -27,7 +27,7 @@ from spur.projections.runrows import FINAL
 from spur.values.arrays import TaskSet
 from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec
-from spur.values.states import JobState, NodeShareState, Phase
+from spur.values.states import JobState, NodeShareState, Phase, Reach
 from spur.values.tres import NodeShare
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class SignalRun(Effect, frozen=True):
     run: int
     attempt: int
     signal: int
-    batch_only: bool
+    reach: Reach
 
 
 def _launches(state: State, job_id: JobId) -> Iterator[LaunchRun]:
@@ -163,7 +163,7 @@ def signals(state: State, at: At, event: RunSignalled) -> Iterator[SignalRun]:
     run = state.runs.get(event.job_id)
     if run is None or run.phase is not Phase.RUNNING or run.started is None:
         return
-    shares = run.started.shares[:1] if event.batch_only else run.started.shares
+    shares = run.started.shares[:1] if event.reach is Reach.SCRIPT else run.started.shares
     for share in shares:
         yield SignalRun(
             None,
@@ -172,7 +172,7 @@ def signals(state: State, at: At, event: RunSignalled) -> Iterator[SignalRun]:
             event.run,
             event.attempt,
             event.signal,
-            event.batch_only,
+            event.reach,
         )
 
 

@@ -43,7 +43,7 @@ from spur.events.steps import StepEnded, StepReported, StepSignalled, StepStarte
 from spur.store.tables import job_events, jobs
 from spur.values.arrays import format_tasks
 from spur.values.hostlist import format_hostlist
-from spur.values.states import Hold, NodeShareState, Reason
+from spur.values.states import Hold, NodeShareState, Reach, Reason
 from spur.values.tres import NodeShare, gpu_indexes
 from spur.wire.history import ReadStory, StoryLine
 
@@ -299,8 +299,12 @@ def tell_run_ended(event: RunEnded, job_id: int) -> str:
 @tells(RunSignalled)
 def tell_run_signalled(event: RunSignalled, job_id: int) -> str:
     """Tell of a signal."""
-    whom = "its script" if event.batch_only else "its steps"
-    return f"signal {event.signal} was sent to {whom}"
+    whom = {
+        Reach.STEPS: "its steps",
+        Reach.SCRIPT: "its script",
+        Reach.ALL: "its script and its steps",
+    }
+    return f"signal {event.signal} was sent to {whom[event.reach]}"
 
 
 @tells(StepStarted)

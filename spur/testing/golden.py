@@ -22,7 +22,7 @@ from spur.values.arrays import TaskSet
 from spur.values.config import ConfigFile, PartitionState
 from spur.values.dependencies import Condition, Dependency, DependencyKind
 from spur.values.ids import PartitionName
-from spur.values.states import Hold, NodeShareState
+from spur.values.states import Hold, NodeShareState, Reach
 from spur.wire.accounts import EditEntities
 from spur.wire.cluster import (
     AcceptClock,
@@ -106,7 +106,7 @@ def _tell_one_life(hall: Hall) -> None:
     ):
         hall.cluster.ask(request)
     hall.start(job_id)
-    hall.cluster.ask(SignalJob(job_id, None, 10, False))
+    hall.cluster.ask(SignalJob(job_id, None, 10, Reach.ALL))
     hall.end(job_id)
     array_id = hall.submit(tasks=TaskSet(((1, 3, 1),)), throttle=2)
     hall.cluster.ask(UpdateJob(array_id, None, JobChanges(throttle=1)))

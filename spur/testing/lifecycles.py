@@ -27,7 +27,7 @@ from spur.values.dependencies import Condition, Dependency, DependencyKind
 from spur.values.errors import Rejection
 from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec, shape_of
-from spur.values.states import Hold, JobState, NodeAction, NodeShareState, Phase, Reason
+from spur.values.states import Hold, JobState, NodeAction, NodeShareState, Phase, Reach, Reason
 from spur.values.tres import NodeShare
 from spur.wire.accounts import EditEntities
 from spur.wire.declare import Request
@@ -261,7 +261,7 @@ class Lifecycles:
 
     def _signal(self) -> None:
         job_id = self._draw(self._jobs)
-        self._ask(SignalJob(job_id, None, self._rng.choice((10, 12, 70)), False))
+        self._ask(SignalJob(job_id, None, self._rng.choice((10, 12, 70)), Reach.ALL))
 
     def _query(self) -> None:
         rng = self._rng

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from enum import IntEnum, StrEnum
 
-__all__ = ["HOLD_REASONS", "Hold", "JobState", "NodeAction", "NodeShareState", "Phase", "Reason"]
+__all__ = [
+    "HOLD_REASONS",
+    "Hold",
+    "JobState",
+    "NodeAction",
+    "NodeShareState",
+    "Phase",
+    "Reach",
+    "Reason",
+]
 
 
 class JobState(StrEnum):
@@ -63,6 +72,16 @@ class Hold(IntEnum):
     LAUNCH_FAILURE = 4
     REQUEUE = 5
     """Put back into the queue with the wish that it wait there."""
+
+
+class Reach(IntEnum):
+    """Which processes of a run a signal goes to. Source: scancel(1) --batch, --full."""
+
+    STEPS = 0
+    SCRIPT = 1
+    """The batch script's own process, not its children."""
+    ALL = 2
+    """The script, its children and the steps."""
 
 
 class Reason(StrEnum):

@@ -15,7 +15,7 @@ from msgspec import Meta
 from spur.values.config import NodeBlock
 from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec
-from spur.values.states import JobState
+from spur.values.states import JobState, Reach
 from spur.values.steps import Dealing, StepState
 from spur.values.tres import NodeShare, Per
 from spur.wire.declare import Answer, Request, answer, request
@@ -144,8 +144,7 @@ class SignalOrder(Part, frozen=True, tag="signal"):
     run: int
     attempt: int
     signal: int
-    batch_only: bool
-    """To the batch script alone."""
+    reach: Reach
     index: int
     """The log entry that says so; an agent acts once on it."""
 

@@ -8,7 +8,7 @@ from spur.values.arrays import TaskSet
 from spur.values.dependencies import Condition, Dependency
 from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec
-from spur.values.states import Hold, JobState, Reason
+from spur.values.states import Hold, JobState, Reach, Reason
 from spur.values.tres import NodeShare
 from spur.wire.declare import Answer, Attachment, Part, Request, answer, request
 
@@ -145,8 +145,7 @@ class SignalJob(Request, frozen=True, tag="job.signal"):
     job_id: JobId
     tasks: TaskSet | None
     signal: int
-    batch_only: bool
-    """To the batch script alone."""
+    reach: Reach
 
 
 @request

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -201,6 +202,39 @@ def test_end_from_outside_is_told_in_the_jobs_own_file(
     cluster.shell(f"scancel {job}")
     ended(cluster, job)
     assert f"*** JOB {job} ON n" in (tmp_path / "lim.log").read_text()
+
+
+def test_signal_goes_to_the_steps_the_script_or_all(
+    cluster: MachineCluster, tmp_path: Path
+) -> None:
+    """A script has a trap; only those who say so reach it, and the program that it waits for."""
+    (tmp_path / "job.sh").write_text(
+        "#!/bin/bash\n"
+        "trap 'echo script' USR1\n"
+        """bash -c "trap 'echo child' USR1; until [ -e go ]; do sleep 0.1; done" &\n"""
+        "touch up; until [ -e go ]; do sleep 0.1; done; wait\n"
+    )
+    job = cluster.shell("sbatch --parsable -o out job.sh", cwd=tmp_path).strip()
+    cluster.wait_for(f"ls {tmp_path}/up", f"{tmp_path}/up\n")
+    time.sleep(0.5)
+    heard = f"sort {tmp_path}/out"
+    cluster.shell(f"scancel -s USR1 {job}")
+    cluster.shell(f"scancel -s USR1 --batch {job}")
+    cluster.wait_for(heard, "script\n")
+    cluster.shell(f"scancel -s USR1 --full {job}")
+    cluster.wait_for(f"{heard} | grep -v signal", "child\nscript\nscript\n")
+    (tmp_path / "go").touch()
+    ended(cluster, job)
+
+
+def test_stopped_job_has_no_exit_of_its_own(cluster: MachineCluster, tmp_path: Path) -> None:
+    """A script that is cancelled ends with a status: accounting tells it of the script alone."""
+    wrap = "trap 'exit 3' TERM; touch up; while :; do sleep 0.1; done"
+    job = cluster.shell(f'sbatch --parsable -o out --wrap="{wrap}"', cwd=tmp_path).strip()
+    cluster.wait_for(f"ls {tmp_path}/up", f"{tmp_path}/up\n")
+    cluster.shell(f"scancel {job}")
+    ended(cluster, job)
+    cluster.wait_for(f"sacct -n -P -j {job} -o ExitCode | head -2", "0:0\n3:0\n")
 
 
 @pytest.mark.parametrize(

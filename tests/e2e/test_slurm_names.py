@@ -354,8 +354,34 @@ def test_tasks_are_cancelled_alone(shell: Shell, tail: str, left: list[int]) -> 
     """Someone cancels some tasks of an array."""
     job_id = shell.submit("-H", "-a", "1-5", "--wrap=true")
     assert shell.run("scancel", f"{job_id}{tail}").returncode == 0
-    waiting = [line for line in states(shell, job_id) if line.endswith("PENDING")]
-    assert waiting == [f"{job_id}_{task} PENDING" for task in left]
+    assert states(shell, job_id) == [f"{job_id}_{task} PENDING" for task in left]
+
+
+def test_no_tasks_and_no_flags_are_told(shell: Shell) -> None:
+    """Someone mistypes a range of tasks, and has a variable that says neither yes nor no."""
+    job_id = shell.submit("-H", "-a", "1-5", "--wrap=true")
+    told = shell.run("scancel", f"{job_id}_[1,*]")
+    assert told.returncode == 1
+    assert told.stderr == (
+        "scancel: error: _parse_single_range: Invalid range: `*'\n"
+        f"scancel: error: Invalid job id {job_id}_[1,*]\n"
+    )
+    words = {"SCANCEL_VERBOSE": "1", "SCANCEL_INTERACTIVE": "false", "SCANCEL_BATCH": "F"}
+    told = shell.run("scancel", job_id, **words)
+    assert told.returncode == 0
+    assert told.stderr == "scancel: error: Unrecognized SCANCEL_VERBOSE value: 1\n"
+    assert states(shell, job_id) == [f"{job_id}_{task} CANCELLED" for task in range(1, 6)]
+
+
+def test_job_that_never_started_has_its_end_for_both(shell: Shell) -> None:
+    """Someone cancels a job that waits, and looks when it was."""
+    job_id = shell.submit("-H", "--wrap=true")
+    assert shell.run("scancel", job_id).returncode == 0
+    start, end = shell.run("squeue", "-h", "-t", "all", "-j", job_id, "-o", "%S %e").stdout.split()
+    assert start == end
+    assert (
+        f"StartTime={start} EndTime={end} " in shell.run("scontrol", "show", "job", job_id).stdout
+    )
 
 
 def test_cancelling_by_a_filter_ends_what_matches(shell: Shell) -> None:
@@ -379,7 +405,7 @@ def test_cancelling_by_a_filter_ends_what_matches(shell: Shell) -> None:
     [
         ([], "scancel: error: No job identification provided"),
         (["abc"], "scancel: error: Invalid job id abc"),
-        (["7_[*]"], "scancel: error: Invalid job id 7_[*]"),
+        (["7_[*]"], "scancel: error: _parse_single_range: Invalid range: `*'"),
         (["-t", "XX"], "Invalid job state specified: XX"),
         (["-t", "completed"], "Invalid job state specified: completed"),
         (["-s", "NOSUCH", "1"], "scancel: error: Unknown job signal: NOSUCH"),

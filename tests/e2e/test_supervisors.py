@@ -284,11 +284,11 @@ while true; do wait; sleep 0.02; done
     async def story(nursery: Nursery) -> None:
         life = await nursery.begin(launch_order(script=script, directory=work))
         await appears(out, "up")
-        life.tell(Signal(signal=signal.SIGUSR1, batch_only=True, index=7))
+        life.tell(Signal(signal=signal.SIGUSR1, mains_only=True, index=7))
         await appears(out, "script")
-        life.tell(Signal(signal=signal.SIGUSR1, batch_only=False, index=8))
+        life.tell(Signal(signal=signal.SIGUSR1, mains_only=False, index=8))
         await appears(out, "child")
-        life.tell(Signal(signal=signal.SIGUSR1, batch_only=True, index=7))
+        life.tell(Signal(signal=signal.SIGUSR1, mains_only=True, index=7))
         life.tell(Kill(state="CANCELLED", kill_wait_s=0))
         await life.gone.wait()
 

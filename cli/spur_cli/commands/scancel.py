@@ -7,15 +7,17 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from spur.slurm.jobids import JobName, parse_job_name, split_names
+from spur.slurm.jobids import TASK_MAX, JobName, parse_job_name, split_names
+from spur.slurm.layers import Layer, environment_layer
+from spur.slurm.options import OPTIONS, Takes
 from spur.slurm.optionvalues import SIGNALS
 from spur.slurm.statewords import LIVE_STATES, parse_state
 from spur.slurm.wording import SlurmError, error_line, error_number, sentence_of
-from spur.values.arrays import TaskSet, format_tasks
+from spur.values.arrays import TaskSet, format_tasks, parse_array
 from spur.values.errors import Rejection
 from spur.values.hostlist import parse_hostlist
 from spur.values.ids import JobId, NodeName, PartitionName
-from spur.values.states import JobState
+from spur.values.states import JobState, Reach
 from spur.values.steps import BATCH_STEP, step_name
 from spur.wire.declare import Done
 from spur.wire.jobs import CancelJob, CancelJobs, JobFilter, SignalJob
@@ -44,7 +46,7 @@ def _scancel(session: Session, arguments: list[str]) -> int:
     line, words = session.options(arguments)
     if session.shows_help(line):
         return 0
-    values = {**session.environment_options().values, **line.values}
+    values = {**_environment(session).values, **line.values}
     texts = [text for word in words for text in split_names(word)]
     steps = [_step(text) for text in texts if "." in text]
     names = [_name(text) for text in texts if "." not in text]
@@ -68,6 +70,19 @@ def _scancel(session: Session, arguments: list[str]) -> int:
     return max([_each(session, values, name, None if ends else signal) for name in found] or [0])
 
 
+def _environment(session: Session) -> Layer:
+    """Return the options that variables give; a flag is given by T or true. Raises: SlurmError."""
+    options = OPTIONS["scancel"]
+    environment = dict(session.environment)
+    for name in (name for row in options if row.takes is Takes.NOTHING for name in row.environment):
+        value = environment.get(name, "true").lower()
+        if value not in ("t", "true"):
+            if value not in ("f", "false"):
+                session.complain(f"Unrecognized {name} value: {environment[name]}")
+            del environment[name]
+    return environment_layer(environment, options, "scancel")
+
+
 # -- what is meant
 
 
@@ -75,7 +90,21 @@ def _name(text: str) -> JobName:
     try:
         return parse_job_name(text)
     except ValueError as error:
-        raise SlurmError(error_line("scancel", f"Invalid job id {text}")) from error
+        lines = [error_line("scancel", f"Invalid job id {text}")]
+        tasks = text.partition("_")[2]
+        if tasks.startswith("[") and tasks.endswith("]"):
+            wrong = [part for part in tasks[1:-1].split(",") if not _is_range(part)]
+            told = [f"_parse_single_range: Invalid range: `{part}'" for part in wrong[:1]]
+            lines = [*(error_line("scancel", each) for each in told), *lines]
+        raise SlurmError(*lines) from error
+
+
+def _is_range(text: str) -> bool:
+    try:
+        parse_array(text, index_max=TASK_MAX)
+    except ValueError:
+        return False
+    return True
 
 
 def _step(text: str) -> StepWord:
@@ -191,8 +220,7 @@ def _each(session: Session, values: Values, name: JobName, signal: int | None) -
     if signal is None:
         answer = session.ask(CancelJob(name.job_id, name.tasks), Done)
     else:
-        batch_only = bool(values.get("batch"))
-        answer = session.ask(SignalJob(name.job_id, name.tasks, signal, batch_only), Done)
+        answer = session.ask(SignalJob(name.job_id, name.tasks, signal, _reach(values)), Done)
     if not isinstance(answer, Rejection):
         return 0
     # That a job is over is what was wanted: Slurm tells it to those who ask for more words.
@@ -200,6 +228,12 @@ def _each(session: Session, values: Values, name: JobName, signal: int | None) -
     if not is_over or values.get("verbose"):
         session.complain(f"Kill job error on job id {shown}: {sentence_of(answer)}")
     return 0 if is_over else error_number(answer.code) & 0xFF
+
+
+def _reach(values: Values) -> Reach:
+    if values.get("batch"):
+        return Reach.SCRIPT
+    return Reach.ALL if values.get("full") else Reach.STEPS
 
 
 def _each_step(session: Session, values: Values, word: StepWord, signal: int | None) -> int:
@@ -214,7 +248,7 @@ def _each_step(session: Session, values: Values, word: StepWord, signal: int | N
         answer = (
             session.ask(CancelJob(job_id, word.job.tasks), Done)
             if signal is None
-            else session.ask(SignalJob(job_id, word.job.tasks, signal, True), Done)
+            else session.ask(SignalJob(job_id, word.job.tasks, signal, Reach.SCRIPT), Done)
         )
     elif signal in (None, SIGKILL):
         answer = session.ask(CancelStep(_own_id(session, word.job), step_id), Done)

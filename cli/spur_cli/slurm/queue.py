@@ -77,7 +77,9 @@ def fetch_queue(session: Session, wanted: JobFilter) -> Queue | Rejection:
         page = session.ask(QueryJobs(wanted, after, PAGE_ROWS), JobPage)
         if isinstance(page, Rejection):
             return page
-        queue.jobs += [decode_job_view(row) for row in page.rows]
+        queue.jobs += [
+            job for job in (decode_job_view(row) for row in page.rows) if not _is_forgotten(job)
+        ]
         queue.reasons |= {(group.partition, group.shape): group.reason for group in page.reasons}
         after = page.next
     queue.out = _fetch_out(session, queue)
@@ -87,6 +89,12 @@ def fetch_queue(session: Session, wanted: JobFilter) -> Queue | Rejection:
             return listed
         queue.partitions = {partition.name: partition for partition in listed.partitions}
     return queue
+
+
+def _is_forgotten(job: JobView) -> bool:
+    """Whether Slurm would not know it: a task that was taken off its array before it ran."""
+    is_split_off = job.tasks is not None and job.array_id != job.job_id
+    return is_split_off and job.state is JobState.CANCELLED and not job.start_ns and not job.run
 
 
 def _fetch_out(session: Session, queue: Queue) -> frozenset[str]:

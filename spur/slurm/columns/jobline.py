@@ -314,10 +314,13 @@ def time_left(line: JobLine) -> str:
 
 
 def start_s(line: JobLine) -> int:
-    """Return when it started or will at the earliest; 0 when nothing is known."""
+    """Return when it started or will at the earliest; 0 when nothing is known.
+
+    A job that ended before it started has its end for both.
+    """
     job = line.job
-    if job.start_ns:
-        return job.start_ns // _NS
+    if job.start_ns or job.end_ns:
+        return (job.start_ns or job.end_ns) // _NS
     waits = job.state is JobState.PENDING and job.spec.begin_ns > line.now_ns
     return job.spec.begin_ns // _NS if waits else 0
 

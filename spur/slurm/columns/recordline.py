@@ -151,8 +151,13 @@ def state(line: RecordLine) -> str:
 
 
 def exit_code(line: RecordLine) -> str:
-    """Return code:signal; nothing for a step that was lost without a word."""
+    """Return code:signal; nothing for a step that was lost without a word.
+
+    A job that was stopped has 0:0: how its script then ended is told of the script.
+    """
     step = line.step
+    if step is None and line.run.state in _STOPPED:
+        return "0:0"
     if step is None:
         return f"{line.run.exit_code}:{line.run.signal}"
     if step.state is JobState.CANCELLED and not step.exit_code and not step.signal:

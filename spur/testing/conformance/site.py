@@ -275,6 +275,8 @@ class Site:
             (str(self.directory), "@DIR@"),
         ):
             shown = shown.replace(ours, recorded)
+        # What finds the cluster stands in every environment: Slurm's commands have a default.
+        shown = re.sub(r"(?m)^SPUR_SOCKET=.*\n", "", shown)
         # Its controller saw every command come from 127.0.0.1 and called that localhost.
         return re.sub(r"AllocNode:Sid=[^\s:(]+:", "AllocNode:Sid=localhost:", shown)
 

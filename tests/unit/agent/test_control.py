@@ -35,7 +35,7 @@ def test_an_order_is_answered_whatever_the_path(tmp_path: Path) -> None:
 
     server = threading.Thread(target=serve)
     server.start()
-    order = control.Signal(signal=10, batch_only=True, index=7)
+    order = control.Signal(signal=10, mains_only=True, index=7)
     try:
         assert control.deliver(directory, order) == control.Heard(alive=True)
     finally:

@@ -16,7 +16,7 @@ from spur.testing.hall import SPEC, USER, Hall, placement
 from spur.values.arrays import TaskSet, format_tasks
 from spur.values.errors import Rejection
 from spur.values.ids import JobId, NodeName, PartitionName
-from spur.values.states import Hold, JobState, NodeShareState, Phase, Reason
+from spur.values.states import Hold, JobState, NodeShareState, Phase, Reach, Reason
 from spur.wire.declare import Done, Request
 from spur.wire.jobs import (
     CancelJob,
@@ -69,7 +69,7 @@ EVERY = {
     "release": ReleaseJob(JobId(1), None),
     "update": UpdateJob(JobId(1), None, JobChanges(name="x")),
     "cancel": CancelJob(JobId(1), None),
-    "signal": SignalJob(JobId(1), None, 10, False),
+    "signal": SignalJob(JobId(1), None, 10, Reach.ALL),
     "requeue": RequeueJob(JobId(1), None, False),
 }
 
@@ -352,8 +352,8 @@ def test_a_cancel_that_is_too_big_for_one_entry_is_done_in_parts(
 def test_a_signal_goes_to_every_node_of_a_running_job(hall: Hall) -> None:
     """Someone sends SIGUSR1 to a job on two nodes, then to its script alone."""
     job_id = hall.start(hall.submit(), hall.share("n1"), hall.share("n2"))
-    done(hall, SignalJob(job_id, None, 10, False))
-    done(hall, SignalJob(job_id, None, 12, True))
+    done(hall, SignalJob(job_id, None, 10, Reach.ALL))
+    done(hall, SignalJob(job_id, None, 12, Reach.SCRIPT))
     sent = [effect for effect in hall.cluster.effects if isinstance(effect, SignalRun)]
     assert [(signal.node, signal.signal) for signal in sent] == [("n1", 10), ("n2", 10), ("n1", 12)]
 
@@ -363,15 +363,15 @@ def test_a_signal_needs_a_running_job_and_a_number(
 ) -> None:
     """Someone signals a job that waits, with a number that is none, and too many at once."""
     array = hall.submit(tasks=TEN)
-    refused(hall, SignalJob(array, None, 10, False), "job-pending")
+    refused(hall, SignalJob(array, None, 10, Reach.ALL), "job-pending")
     for number in (0, 65):
-        refused(hall, SignalJob(array, None, number, False), "invalid-value")
+        refused(hall, SignalJob(array, None, number, Reach.ALL), "invalid-value")
     monkeypatch.setattr(job_commands, "SIGNALS_MAX", 1)
     hall.start(array)
     hall.start(array)
-    refused(hall, SignalJob(array, None, 10, False), "limit-exceeded")
+    refused(hall, SignalJob(array, None, 10, Reach.ALL), "limit-exceeded")
     done(hall, CancelJob(array, None))
-    refused(hall, SignalJob(array, None, 10, False), "job-ended")
+    refused(hall, SignalJob(array, None, 10, Reach.ALL), "job-ended")
 
 
 # -- requeue

@@ -12,7 +12,7 @@ from spur.testing.builders import ADMIN, SMALL_CONFIG
 from spur.testing.hall import USER, Hall
 from spur.values.arrays import TaskSet
 from spur.values.ids import HostId, JobId, NodeName
-from spur.values.states import JobState, NodeShareState
+from spur.values.states import JobState, NodeShareState, Reach
 from spur.wire.agents import (
     AttendOrders,
     KillOrder,
@@ -213,7 +213,7 @@ def test_a_signal_is_told_once(desk: Desk) -> None:
     desk.commit()
     caller.ask()
     caller.ask()
-    desk.hall.cluster.ask(SignalJob(job_id, None, 10, batch_only=False), USER)
+    desk.hall.cluster.ask(SignalJob(job_id, None, 10, Reach.ALL), USER)
     desk.commit()
     [order] = caller.newest()
     assert isinstance(order, SignalOrder)

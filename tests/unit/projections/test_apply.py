@@ -19,6 +19,7 @@ from spur.projections.state import State
 from spur.projections.undo import forget_undo, undo_to
 from spur.testing.builders import Cluster, newborn
 from spur.values.ids import JobId
+from spur.values.states import Reach
 from spur.wire.cluster import RemoveHost
 
 ACTOR = Actor(0, 0, 0, "cluster", "clock")
@@ -140,5 +141,5 @@ def test_an_ignorable_event_touches_nothing() -> None:
     """A signal is in the log for those who ask, and in no row."""
     cluster = Cluster()
     before = state_digest(cluster.state)
-    cluster.record(RunSignalled(JobId(1), 0, 1, 9, False))
+    cluster.record(RunSignalled(JobId(1), 0, 1, 9, Reach.ALL))
     assert state_digest(cluster.state) == before

@@ -12,7 +12,7 @@ from spur.testing.builders import ADMIN, SMALL_CONFIG, replay
 from spur.testing.hall import USER, Hall
 from spur.values.arrays import TaskSet
 from spur.values.ids import JobId
-from spur.values.states import NodeShareState
+from spur.values.states import NodeShareState, Reach
 from spur.wire.jobs import CancelJob, JobChanges, SignalJob, UpdateJob
 
 LAUNCHED, ENDED, VOID = NodeShareState.LAUNCHED, NodeShareState.ENDED, NodeShareState.VOID
@@ -68,7 +68,7 @@ def test_a_signal_is_owed_by_no_row() -> None:
     hall = Hall()
     job_id = hall.start(hall.submit())
     hall.report("n1", job_id, LAUNCHED)
-    hall.cluster.ask(SignalJob(job_id, None, 10, False), USER)
+    hall.cluster.ask(SignalJob(job_id, None, 10, Reach.ALL), USER)
     assert isinstance(hall.cluster.effects[-1], SignalRun)
     assert owed(hall) == []
 
