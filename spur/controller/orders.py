@@ -116,6 +116,9 @@ def launch_order(
 def _default_memory(state: State, effect: LaunchRun) -> tuple[Per, int]:
     """Return what a job has that names no memory: the partition's default, else the cluster's."""
     partition = state.partitions.get(effect.partition)
+    per_gpu = None if partition is None else partition.block.memory_per_gpu_mib
+    if per_gpu and any(share.gpus for share in effect.shares):
+        return Per.GPU, per_gpu
     for each in (None if partition is None else partition.block, settings_of(state)):
         if each is None:
             continue

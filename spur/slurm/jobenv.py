@@ -164,7 +164,10 @@ _MEMORY_OPTIONS = ("mem", "mem-per-cpu", "mem-per-gpu")
 
 def _memory(facts: BatchFacts, per: Per) -> str | None:
     ask = facts.spec.ask
-    named = ask.memory_mib or any(name in facts.options for name in _MEMORY_OPTIONS)
+    comes_with_gpus = ask.memory_is_default and facts.default_memory_per is Per.GPU
+    named = (ask.memory_mib and not comes_with_gpus) or any(
+        name in facts.options for name in _MEMORY_OPTIONS
+    )
     which, mib = (
         (ask.memory_per, ask.memory_mib)
         if named

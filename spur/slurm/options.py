@@ -263,7 +263,7 @@ _SCANCEL = (
 )
 
 _SCONTROL = (
-    _scontrol("all", "a", NOTHING, "all", environment=("SCONTROL_ALL",), effect=ACCEPTED),
+    _scontrol("all", "a", NOTHING, "all", environment=("SCONTROL_ALL",)),
     _scontrol("clusters", "M", VALUE, "clusters", environment=("SLURM_CLUSTERS",), effect=REFUSED),
     _scontrol("details", "d", NOTHING, "details", effect=ACCEPTED),
     _scontrol(

@@ -113,10 +113,15 @@ def format_over_subscribe(partition: PartitionInfo) -> str:
     return block.over_subscribe.value
 
 
-def show_partition(partition: PartitionInfo, members: Iterable[NodeInfo], *, one_line: bool) -> str:
-    """Return the record of one partition, with the line breaks that follow it."""
+def show_partition(
+    partition: PartitionInfo, members: Iterable[NodeInfo], licenses: str, *, one_line: bool
+) -> str:
+    """Return the record of one partition, with the line breaks that follow it.
+
+    `licenses` is what every partition has of the cluster's: license/matlab=4; empty for none.
+    """
     between = " " if one_line else "\n   "
-    lines = between.join(_partition_lines(partition, list(members)))
+    lines = between.join(_partition_lines(partition, list(members), licenses))
     return lines + ("\n" if one_line else "\n\n")
 
 
@@ -157,7 +162,9 @@ def _access(partition: PartitionInfo) -> str:
     return f"AllowGroups={_words(block.allow_groups)} {accounts} {qos}"
 
 
-def _partition_lines(partition: PartitionInfo, members: list[NodeInfo]) -> Iterator[str]:
+def _partition_lines(
+    partition: PartitionInfo, members: list[NodeInfo], licenses: str
+) -> Iterator[str]:
     block = partition.block
     cpus = sum(node.cpus for node in members)
     memory_mib = sum(node.memory_mib for node in members)
@@ -212,5 +219,5 @@ def _partition_lines(partition: PartitionInfo, members: list[NodeInfo]) -> Itera
     gres += "".join(f",gres/gpu:{kind}={count}" for kind, count in sorted(pools.items()) if kind)
     yield (
         f"TRES=cpu={cpus},mem={format_memory(memory_mib)},node={partition.node_count},"
-        f"billing={cpus}{gres}"
+        f"billing={cpus}{gres}{licenses and ','}{licenses}"
     )

@@ -541,6 +541,11 @@ def test_nodes_partitions_and_the_rest_are_shown(shell: Shell) -> None:
     assert (missing.returncode, missing.stdout) == (1, "Node nosuch not found\n")
     missing = shell.run("scontrol", "show", "partition", "nosuch")
     assert (missing.returncode, missing.stdout) == (1, "Partition nosuch not found\n")
+    missing = shell.run("scontrol", "show", "res", "nosuch")
+    assert (missing.returncode, missing.stdout) == (1, "Reservation nosuch not found\n")
+    for words, told in (("res", "No reservations in the system\n"), ("burstbuffer", "")):
+        done = shell.run("scontrol", "show", words)
+        assert (done.returncode, done.stdout) == (0, told)
     assert "ClusterName             = demo" in shell.run("scontrol", "show", "config").stdout
     assert shell.run("scontrol", "show", "hostnames", "n[1-2],g1").stdout.split() == [
         "n1",

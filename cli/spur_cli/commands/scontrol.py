@@ -101,7 +101,12 @@ _VERBS: dict[str, Verb] = {
 }
 
 _ENTITIES: dict[str, Verb] = {
+    "aliases": shows.show_nothing,
+    "bbstat": shows.show_nothing,
+    "burstbuffer": shows.show_nothing,
     "config": shows.show_config,
+    "dwstat": shows.show_nothing,
+    "frontend": shows.show_front_ends,
     "hostlist": shows.show_hostlist,
     "hostlistsorted": shows.show_hostlist_sorted,
     "hostnames": shows.show_hostnames,
@@ -110,5 +115,6 @@ _ENTITIES: dict[str, Verb] = {
     "licenses": shows.show_licenses,
     "nodes": shows.show_nodes,
     "partitions": shows.show_partitions,
+    "reservations": shows.show_reservations,
     "steps": shows.show_steps,
 }

@@ -15,7 +15,14 @@ from spur.slurm.wording import SlurmError, error_line, sentence_of
 from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
 from spur.values.ids import NodeName
-from spur.wire.cluster import ClusterInfo, ReplicaInfo, ShowCluster, ShowReplica
+from spur.wire.cluster import (
+    ClusterInfo,
+    ConfigInfo,
+    ReplicaInfo,
+    ShowCluster,
+    ShowConfig,
+    ShowReplica,
+)
 from spur.wire.jobs import JobFilter
 from spur.wire.nodes import ListNodes, NodeInfo, NodeList
 from spur.wire.partitions import ListPartitions, PartitionList
@@ -27,13 +34,16 @@ __all__ = [
     "fetch_nodes",
     "ping",
     "show_config",
+    "show_front_ends",
     "show_hostlist",
     "show_hostlist_sorted",
     "show_hostnames",
     "show_jobs",
     "show_licenses",
     "show_nodes",
+    "show_nothing",
     "show_partitions",
+    "show_reservations",
     "show_steps",
     "write_batch_script",
 ]
@@ -104,7 +114,8 @@ def show_steps(session: Session, line: Layer, names: list[str]) -> int:
     lines = [row for row in found if is_meant(row, words)]
     if not lines:
         if names:
-            raise SlurmError(f"Job step {names[0]} not found")
+            sys.stdout.write(f"Job step {names[0]} not found\n")
+            return 1
         sys.stdout.write("No job steps in the system\n")
         return 0
     lines.sort(key=lambda row: (row.job.job_id, -row.step_id))
@@ -151,15 +162,57 @@ def show_partitions(session: Session, line: Layer, names: list[str]) -> int:
         if not isinstance(refused, Rejection):
             return 1
         raise SlurmError(f"slurm_load_partitions error: {sentence_of(refused)}", *_hint(refused))
-    shown = [part for part in listed.partitions if not names or part.name == names[0]]
+    is_hidden_here = not (line.values.get("all") or session.is_root)
+    shown = [
+        part
+        for part in listed.partitions
+        if (not names or part.name == names[0]) and not (part.block.hidden and is_hidden_here)
+    ]
     if not shown:
         if names:
             sys.stdout.write(f"Partition {names[0]} not found\n")
             return 1
         sys.stdout.write("No partitions in the system\n")
+    licenses = _tracked_licenses(session)
     for partition in shown:
         members = [node for node in nodes if partition.name in node.partitions]
-        sys.stdout.write(show_partition(partition, members, one_line=_is_one_line(line)))
+        sys.stdout.write(show_partition(partition, members, licenses, one_line=_is_one_line(line)))
+    return 0
+
+
+def _tracked_licenses(session: Session) -> str:
+    """Return the licences that are counted as trackable resources, as a partition has them."""
+    from spur.wire.licenses import LicenseList, ListLicenses
+
+    config = session.ask(ShowConfig(), ConfigInfo)
+    if isinstance(config, Rejection):
+        return ""
+    written = {each.name: each.value for each in config.parameters}
+    tracked = written.get("AccountingStorageTRES", "").lower().split(",")
+    listed = session.ask(ListLicenses(), LicenseList)
+    rows = () if isinstance(listed, Rejection) else listed.licenses
+    return ",".join(
+        f"license/{row.name}={row.total}" for row in rows if f"license/{row.name}" in tracked
+    )
+
+
+def show_reservations(session: Session, line: Layer, names: list[str]) -> int:
+    """Show reservations, of which there are none yet."""
+    if names:
+        sys.stdout.write(f"Reservation {names[0]} not found\n")
+        return 1
+    sys.stdout.write("No reservations in the system\n")
+    return 0
+
+
+def show_front_ends(session: Session, line: Layer, names: list[str]) -> int:
+    """Show front end nodes: there are none where every node has an agent."""
+    sys.stdout.write("No nodes in the system\n")
+    return 0
+
+
+def show_nothing(session: Session, line: Layer, names: list[str]) -> int:
+    """Show what no cluster of ours has: burst buffers, names of nodes made on demand."""
     return 0
 
 

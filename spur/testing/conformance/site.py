@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,6 +98,10 @@ class Site:
         self._bin = self._up_directory / "bin"
         self._work = directory / "work"
         self._conf = self._up_directory / "conf" / "slurm.conf"
+        text = (cluster / "slurm.conf").read_text(encoding="utf-8")
+        found = re.search(r"(?mi)^SlurmctldPort=(\d+)", text)
+        self._port = found.group(1) if found else "6817"
+        """Where the recorded controller listened."""
 
     # -- life
     def start(self, scene: Scene) -> None:
@@ -251,10 +256,7 @@ class Site:
             cwd=home,
             env=variables,
             start_new_session=True,
-            preexec_fn=None if os.geteuid() else _on_login_host,
-            user=account.pw_uid if account else None,
-            group=account.pw_gid if account else None,
-            extra_groups=os.getgrouplist(user, account.pw_gid) if account else None,
+            preexec_fn=partial(_log_in, account) if account else None,
         ) as process:
             try:
                 out, err = process.communicate(stdin.encode(), timeout=timeout_s)
@@ -277,6 +279,8 @@ class Site:
             shown = shown.replace(ours, recorded)
         # What finds the cluster stands in every environment: Slurm's commands have a default.
         shown = re.sub(r"(?m)^SPUR_SOCKET=.*\n", "", shown)
+        # A cluster of ours takes ports that are free.
+        shown = re.sub(r"(SLURM_WORKING_CLUSTER=\w+:[\d.]+):\d+:", rf"\1:{self._port}:", shown)
         # Its controller saw every command come from 127.0.0.1 and called that localhost.
         return re.sub(r"AllocNode:Sid=[^\s:(]+:", "AllocNode:Sid=localhost:", shown)
 
@@ -293,7 +297,13 @@ class Site:
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def _on_login_host() -> None:
-    """Be on a host of that name; runs in the child before it becomes the user."""
+def _log_in(account: pwd.struct_passwd) -> None:
+    """Be on a host of that name, and then the user; runs in the child.
+
+    Popen's own way to a user comes first, and no user may give a host another name.
+    """
     if _LIBC.unshare(_CLONE_NEWUTS) == 0:
         _LIBC.sethostname(LOGIN_HOST.encode(), len(LOGIN_HOST))
+    os.setgroups(os.getgrouplist(account.pw_name, account.pw_gid))
+    os.setgid(account.pw_gid)
+    os.setuid(account.pw_uid)

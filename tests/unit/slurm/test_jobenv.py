@@ -63,6 +63,13 @@ def uncompressed(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
+DEFAULT_MEMORY: dict[str, Any] = {
+    "memory_mib": 500,
+    "memory_per": Per.CPU,
+    "memory_is_default": True,
+}
+
+
 def facts_of(row: dict[str, Any], **changes: Any) -> BatchFacts:
     """Return the facts of a recorded job: asked as its options say, allocated as it was."""
     seen: dict[str, str] = row["environment"]
@@ -76,6 +83,7 @@ def facts_of(row: dict[str, Any], **changes: Any) -> BatchFacts:
         working_directory=b"/",
         calendar=Noon(),
     )
+    names_memory = any("mem" in name for name in dict(submission.text.options))
     spec = msgspec.structs.replace(
         submission.spec,
         account=seen.get("SLURM_JOB_ACCOUNT", ""),  # associations fill these in
@@ -83,6 +91,8 @@ def facts_of(row: dict[str, Any], **changes: Any) -> BatchFacts:
         ask=msgspec.structs.replace(
             submission.spec.ask,
             tasks=int(seen.get("SLURM_NTASKS", submission.spec.ask.tasks)),
+            # As a job gets the cluster's default where it names no memory.
+            **({} if names_memory else DEFAULT_MEMORY),
         ),
     )
     nodes = parse_hostlist(seen["SLURM_JOB_NODELIST"])
@@ -108,8 +118,8 @@ def facts_of(row: dict[str, Any], **changes: Any) -> BatchFacts:
         cpus=uncompressed(seen["SLURM_JOB_CPUS_PER_NODE"]),
         gpus=gpu_mask(gpus),
         pools=POOLS.get(nodes[0], ()),
-        default_memory_per=Per.CPU,
-        default_memory_mib=0 if is_gpu else 500,
+        default_memory_per=Per.GPU if is_gpu else Per.CPU,
+        default_memory_mib=4000 if is_gpu else 500,
         cluster="oracle",
         topology=seen["SLURM_TOPOLOGY_ADDR"],
         topology_pattern=seen["SLURM_TOPOLOGY_ADDR_PATTERN"],
