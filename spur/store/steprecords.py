@@ -130,6 +130,8 @@ def _numbered(row: Columns, step: Columns) -> StepRecord:
         state, end_ns = JobState.CANCELLED, step["start_time_ns"]
     elif not end_ns and row["run_end_time_ns"] != NEVER_NS:
         state, end_ns = JobState.CANCELLED, row["run_end_time_ns"]
+    elif state is JobState.FAILED and step["signal"]:
+        state = JobState.CANCELLED  # as Slurm's accounting has what a signal ended
     return StepRecord(
         step=step["step_id"],
         name=step["name"],

@@ -227,6 +227,20 @@ def test_signal_goes_to_the_steps_the_script_or_all(
     ended(cluster, job)
 
 
+def test_step_that_a_signal_ends_is_cancelled(cluster: MachineCluster, tmp_path: Path) -> None:
+    """Without more words a signal is for the steps: the script goes on, and tells of it."""
+    step = "srun bash -c 'touch up; exec sleep 60'; echo after"
+    job = cluster.shell(f'sbatch --parsable -o out --wrap="{step}"', cwd=tmp_path).strip()
+    cluster.wait_for(f"ls {tmp_path}/up", f"{tmp_path}/up\n")
+    cluster.shell(f"scancel -s USR2 {job}")
+    ended(cluster, job)
+    told = (tmp_path / "out").read_text()
+    assert told.endswith(": task 0: User defined signal 2\nafter\n")
+    shown = f"sacct -n -P -j {job} -o JobID,State,ExitCode | grep -v extern"
+    lines = (f"{job}|COMPLETED|0:0", f"{job}.batch|COMPLETED|0:0", f"{job}.0|CANCELLED|0:12", "")
+    cluster.wait_for(shown, "\n".join(lines))
+
+
 def test_stopped_job_has_no_exit_of_its_own(cluster: MachineCluster, tmp_path: Path) -> None:
     """A script that is cancelled ends with a status: accounting tells it of the script alone."""
     wrap = "trap 'exit 3' TERM; touch up; while :; do sleep 0.1; done"
