@@ -122,6 +122,7 @@ def _state_words(row: NodeRow, cpus_held: int, block: NodeBlock) -> str:
         words = ["MIXED" if cpus_held < cpus else "ALLOCATED"]
     if row.drain:
         words.append("DRAIN")
-    if row.lost_ns:
+    # Nobody waits for an answer of a node that was set down.
+    if row.lost_ns and not row.down:
         words.append("NOT_RESPONDING")
     return "+".join(words)

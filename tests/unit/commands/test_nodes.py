@@ -138,6 +138,9 @@ def test_a_lost_node_comes_back_by_registering(cluster: Cluster) -> None:
     index = cluster.state.index
     assert cluster.ask(MarkNodeLost(N1, seen_ns), CLUSTER) == Done()
     assert cluster.state.index == index
+    cluster.ask(UpdateNodes("n1", NodeAction.DOWN, "not installed"))
+    assert shown(cluster).state == "DOWN"  # nobody waits for it any more
+    cluster.ask(UpdateNodes("n1", NodeAction.RESUME, ""))
     cluster.ask(REGISTER, CLUSTER)
     assert shown(cluster).state == "IDLE"
 
