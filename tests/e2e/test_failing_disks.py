@@ -76,7 +76,7 @@ def test_first_mark_refuses_what_is_new_and_lets_the_old_end(disk: SmallDisk) ->
             configure(client)
             made = submit_many(client, 5)
             disk.fill(45)
-            said(member, "45 MiB are free on the disk: below 60 nothing new is taken from users")
+            said(member, "MiB are free on the disk: below 60 nothing new is taken from users")
             refused = client.ask(submit_one("late"), JobAccepted)
             assert isinstance(refused, Rejection)
             assert refused.code == "disk-low"
@@ -105,7 +105,7 @@ def test_second_mark_stops_acknowledging(disk: SmallDisk) -> None:
             configure(client)
             made = submit_many(client, 5)
             disk.fill(20)
-            said(member, "20 MiB are free on the disk: below 30 this controller acknowledges no")
+            said(member, "MiB are free on the disk: below 30 this controller acknowledges nothing")
             until("it gives up the lead", lambda: not info(controllers, member).leads)
             cancel = CancelJob(JobId(max(made.values())), None)
             with pytest.raises(Unreachable, match="does not lead"):
