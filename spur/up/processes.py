@@ -28,6 +28,9 @@ __all__ = ["Mark", "children_of", "find", "memory_kib", "require_running", "star
 STOP_S = 15.0
 """How long a process may take to end after SIGTERM."""
 
+_FORKS = {"spur.agent.forker": "spur.agent.supervisor"}
+"""What a program forks: its children run its command line, and are something else."""
+
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 _FOREIGN = ("SLURM_", "SBATCH_", "SQUEUE_", "SINFO_", "SPUR_", "PYTHON")
 """Variables of the caller that no daemon inherits: they are about the caller's own work."""
@@ -118,8 +121,12 @@ def require_running(places: Places, names: Sequence[str]) -> None:
             raise OperatorFault(f"{name} ended: {last}\nhint: all it said is in {log}")
 
 
-def children_of(pid: int) -> Iterator[tuple[int, str]]:
-    """Yield pid and module of each process of ours below this one."""
+def children_of(pid: int, forks: str = "") -> Iterator[tuple[int, str]]:
+    """Yield pid and module of each process of ours below this one.
+
+    What the process forked without executing anything is of the module `forks`, if one is given.
+    """
+    own = _module_of(pid)
     try:
         threads = os.listdir(f"/proc/{pid}/task")
         children = [
@@ -131,9 +138,11 @@ def children_of(pid: int) -> Iterator[tuple[int, str]]:
         return
     for child in children:
         module = _module_of(child)
-        if module:
+        if module and forks and module == own:
+            yield child, forks
+        elif module:
             yield child, module
-            yield from children_of(child)
+            yield from children_of(child, _FORKS.get(module, ""))
 
 
 def memory_kib(pid: int) -> int:

@@ -22,6 +22,8 @@ SEEN = (
     "saved what I have",
     "the run is recorded as COMPLETED",
     "from the kill to the next accepted submission",
+    "60  COMPLETED",
+    "attachments_missing  0",
     "ledger segment 1 is damaged at byte",
 )
 """What a stranger should have seen, in this order."""

@@ -96,6 +96,17 @@ def test_pid_of_another_process_is_left_alone(cluster: MachineCluster) -> None:
         bystander.wait()
 
 
+def test_supervisor_of_a_job_is_seen(cluster: MachineCluster) -> None:
+    """It is a copy of the warm process, and called what it is."""
+    cluster.up("--nodes", "1")
+    assert cluster.pids("supervisor") == []
+    cluster.shell("sbatch --wrap 'sleep 30'")
+    seen = "spur status --json | grep -o supervisor | head -n 1"
+    cluster.wait_for(seen, "supervisor\n")
+    assert len(cluster.pids("forker")) == 1
+    cluster.shell("scancel 1")
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [

@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from spur.testing.demo.failover import show_failover
 from spur.testing.demo.jobs import show_jobs
-from spur.testing.demo.log import show_log
 from spur.testing.demo.narrator import Narrator
 from spur.values.errors import SpurError
 
 __all__ = ["main"]
 
-PARTS: dict[str, Callable[[Path, Narrator], None]] = {"jobs": show_jobs, "log": show_log}
+PARTS: dict[str, Callable[[Path, Narrator], None]] = {"jobs": show_jobs, "failover": show_failover}
 
 
 def main(arguments: Sequence[str]) -> int:
