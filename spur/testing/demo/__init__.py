@@ -1,6 +1,6 @@
 """What Spur does so far, shown to a stranger: jobs on a cluster, then a log that can't be lost.
 
-    ops/demo [jobs | log]
+    ops/demo [jobs | failover]
 
 May import: every room of the product.
 
