@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -148,6 +148,48 @@ def moved(controllers: Controllers, number: int, directory: Path) -> ControllerP
     found = Controllers([member]).copy(directory).members[0]
     controllers.members[number] = found
     return found
+
+
+@pytest.fixture
+def three_disks(tmp_path: Path) -> Iterator[list[SmallDisk]]:
+    """Yield three file systems of 150 MiB."""
+    with ExitStack() as stack:
+        names = [tmp_path / f"disk{number}" for number in (1, 2, 3)]
+        yield [stack.enter_context(small_disk(name, 150)) for name in names]
+
+
+@is_root
+@pytest.mark.parametrize("full", [2, 3])
+def test_full_disks_of_a_majority_stop_all_and_lose_nothing(
+    three_disks: list[SmallDisk], tmp_path: Path, full: int
+) -> None:
+    """Two of three, or all, have no room: nothing is acknowledged, and it goes on afterwards."""
+    controllers = Controllers.create(tmp_path / "hosts", 3, first_port=24030, settings=MARKS)
+    for number, disk in enumerate(three_disks):
+        moved(controllers, number, disk.directory)
+    controllers.start()
+    try:
+        with controllers.blocking() as client:
+            configure(client)
+            made = submit_many(client, 5)
+        for disk in three_disks[:full]:
+            disk.fill(20)
+        for member in controllers.members[:full]:
+            said(member, "this controller acknowledges nothing")
+        with (
+            controllers.blocking(deadline_s=2.0) as client,
+            pytest.raises((Unreachable, OutcomeUnknown)),
+        ):
+            client.ask(submit_one("late"), JobAccepted)
+        for disk in three_disks[:full]:
+            disk.clear()
+        with controllers.blocking() as client:
+            made |= submit_many(client, 5)
+            found = jobs(client)
+        assert made.items() <= found.items()
+        assert len(found) <= len(made) + 1
+    finally:
+        controllers.stop()
 
 
 def submit_until_it_ends(client: BlockingClient) -> dict[str, int]:

@@ -1,10 +1,10 @@
-"""What Spur does so far, shown to a stranger: jobs on a cluster, then a log that can't be lost.
+"""What Spur does so far, shown to a stranger: jobs on a cluster, then controllers that lose nothing.
 
     ops/demo [jobs | failover]
 
 May import: every room of the product.
 
-Read first: `jobs.py`, `log.py`, `narrator.py`.
+Read first: `jobs.py`, `failover.py`, `stage.py`.
 
 Keeps: what is shown is what happened; a step that went wrong ends the demonstration.
 """
