@@ -8,7 +8,8 @@ Nothing leaves before the entries it saw are committed. Answers of commands wait
 entry. Rejections, repeated answers and queries wait for the last entry that was applied when they
 were computed, and for a barrier that shows this replica still led at that time.
 
-The front has no clock, socket or thread of its own; the shell calls it from one loop.
+Queries are answered in `queries.py`; what waits for a commit or a barrier is in `waiting.py`. The
+front has no clock, socket or thread of its own; the shell calls it from one loop.
 Source: LOG-CONTRACT 3.
 """
 
@@ -18,19 +19,19 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
 from spur.commands.decide import COMMANDS, Context, Decision, decide
-from spur.commands.history import HISTORY, narrow
+from spur.commands.history import HISTORY
 from spur.commands.permissions import refuse
 from spur.consensus.clock import ClockStep
 from spur.consensus.faults import SnapshotDamaged
 from spur.consensus.port import Refusal, SnapshotSource, TimedLog
 from spur.controller.attachments import Noise, blobs_of
+from spur.controller.queries import Queries
 from spur.controller.services import Services
+from spur.controller.waiting import Asked, Respond, Waiting
 from spur.events.codec import NotYetWritable, encode_envelope
 from spur.events.envelope import Actor, Entry, EntryKind, RequestMark
 from spur.projections.apply import ApplyFailed, apply, follow
@@ -44,16 +45,13 @@ from spur.projections.undo import forget_undo, undo_to
 from spur.values.errors import InvariantBroken, Rejection
 from spur.values.ids import HostId, NodeName
 from spur.values.limits import LimitExceeded
-from spur.wire.agents import AttendOrders, Orders
 from spur.wire.calls import Answered, Call, Refused, Reply
-from spur.wire.cluster import AcceptClock, Checkpoint, ReplicaInfo, Tick
-from spur.wire.declare import Answer, Request, encode_request
+from spur.wire.cluster import AcceptClock, Checkpoint, Tick
+from spur.wire.declare import Request, encode_request
 from spur.wire.nodes import MarkNodeLost
 from spur.wire.registry import UnreadableRequest, decode_request, encode_answer
 
-__all__ = ["CHECKPOINT_ENTRIES", "Front", "Respond", "principal_of"]
-
-Respond = Callable[[Reply], None]
+__all__ = ["CHECKPOINT_ENTRIES", "Front", "principal_of"]
 
 CLUSTER = Actor(uid=0, gid=0, host_id=0, host_role="cluster", via="clock")
 """The actor of what the cluster asks of itself."""
@@ -66,19 +64,6 @@ SETTLE_ROWS = 500
 
 WAITING_MAX = 10_000
 """Requests held while a new leader is not ready to decide; more are told to ask again."""
-
-
-class _Asked(msgspec.Struct, frozen=True, gc=False):
-    """A request on its way, and how to answer it."""
-
-    call: Call
-    actor: Actor
-    respond: Respond
-    request: Request
-    resume_after: int = 0
-    """Where the next part of a divisible command goes on."""
-    prepared: Any = None
-    """What needed no state and was done beside the loop."""
 
 
 class Front:
@@ -94,8 +79,6 @@ class Front:
         services: Services,
     ) -> None:
         self.state = state
-        self.commit = 0
-        """The last entry known to be committed."""
         self.disk_is_low = False
         """Set by the shell at the first disk mark: submits and reconfigurations are refused."""
         self._log = log
@@ -106,16 +89,16 @@ class Front:
         self._ready_at = 0
         self._is_ready = False
         self._effects: dict[int, tuple[Effect, ...]] = {}
-        self._answers: dict[int, list[tuple[Respond, Reply]]] = {}
-        self._waiting: deque[_Asked] = deque()
-        self._parts: deque[_Asked] = deque()
-        self._queries: list[_Asked] = []
-        self._unconfirmed: list[Callable[[int | None], None]] = []
-        self._barriers: dict[int, list[Callable[[int | None], None]]] = {}
-        self._at_commit: dict[int, list[Callable[[], None]]] = {}
-        self._token = 0
-        self._lost_leads = 0
-        """How often leadership was lost; what was computed before rests on nothing since."""
+        self._held: deque[Asked] = deque()
+        """Until this leader is ready to decide."""
+        self._parts: deque[Asked] = deque()
+        self._waiting = Waiting(lambda: self._log)
+        self._queries = Queries(self, lambda: self._log, services=services, waiting=self._waiting)
+
+    @property
+    def commit(self) -> int:
+        """The last entry known to be committed."""
+        return self._waiting.commit
 
     # -- requests
     def submit(self, call: Call, actor: Actor, respond: Respond) -> None:
@@ -123,47 +106,44 @@ class Front:
         try:
             request = decode_request(call.request)
         except UnreadableRequest as error:
-            respond(self._reply_now(call, Refused("invalid-value", str(error))))
+            respond(self.reply_now(call, Refused("invalid-value", str(error))))
             return
-        asked = _Asked(call, actor, respond, request)
+        asked = Asked(call, actor, respond, request)
         if type(request) in HISTORY:
-            self._queries.append(asked)
+            self._queries.ask(asked)
             return
         row = COMMANDS[type(request)]
         if row.local:
-            # It rests on this replica alone, not on entries that may never be committed.
-            replica = replace(self._log.describe(), processes=self._services.processes())
-            reply = self._reply_of(asked, self._judge_query(asked, replica))
-            respond(replace(reply, index=self.commit))
+            self._queries.answer_local(asked)
         elif row.reads:
-            self._queries.append(asked)
+            self._queries.ask(asked)
         elif row.prepare is None or not self._leads or refuse(self.state, row.permission, actor):
             self._admit(asked)
         else:
             work = partial(row.prepare, request)
             self._services.compute(work, lambda made: self._admit(replace(asked, prepared=made)))
 
-    def _admit(self, asked: _Asked) -> None:
+    def _admit(self, asked: Asked) -> None:
         """Take a request where and when it can be judged."""
         if not self._leads:
-            asked.respond(self._not_here(asked.call))
+            asked.respond(self.not_here(asked.call))
         elif self._is_ready:
             self._take(asked)
-        elif len(self._waiting) >= WAITING_MAX:
+        elif len(self._held) >= WAITING_MAX:
             why = "too many requests wait for the new leader"
-            asked.respond(self._ask_again(asked.call, why))
+            asked.respond(self.ask_again(asked.call, why))
         else:
-            self._waiting.append(asked)
+            self._held.append(asked)
 
-    def _take(self, asked: _Asked) -> None:
+    def _take(self, asked: Asked) -> None:
         if asked.actor.via == "agent":
             self._services.heard(HostId(asked.actor.host_id))
         if COMMANDS[type(asked.request)].soft:
-            self._serve_soft(asked)
+            self._queries.answer_agent(asked)
         else:
             self._execute(asked)
 
-    def _execute(self, asked: _Asked) -> None:
+    def _execute(self, asked: Asked) -> None:
         """Judge one part of a request and propose what it comes to."""
         call, state = asked.call, self.state
         command = COMMANDS[type(asked.request)]
@@ -182,7 +162,7 @@ class Front:
             self._confirm(asked, Rejection("clock-step", str(step)))
             return
         if now_ns is None:
-            self._waiting.append(asked)
+            self._held.append(asked)
             self._is_ready = False
             return
         part = next_part(state, principal, request_id)
@@ -220,7 +200,7 @@ class Front:
         elif decision.more:
             self._parts.append(replace(asked, resume_after=decision.resume_after))
         else:
-            self._answer_at(state.index, asked.respond, self._reply(call, Answered(answer)))
+            self._waiting.answer_at(state.index, asked.respond, self.reply(call, Answered(answer)))
 
     def _stamp(self, request: Request) -> int | None:
         try:
@@ -279,162 +259,46 @@ class Front:
         return None
 
     # -- answers
-    def _reply(self, call: Call, outcome: Answered | Refused) -> Reply:
+    def reply(self, call: Call, outcome: Answered | Refused) -> Reply:
         """Return a reply that rests on the state as it is; it waits until that is committed."""
         state = self.state
         return Reply(call.number, state.cluster[1].incarnation, state.index, outcome)
 
-    def _reply_now(self, call: Call, outcome: Answered | Refused) -> Reply:
+    def reply_now(self, call: Call, outcome: Answered | Refused) -> Reply:
         """Return a reply that rests on no entry, so that it may leave at once."""
         return Reply(call.number, self.state.cluster[1].incarnation, self.commit, outcome)
 
-    def _refused(self, call: Call, rejection: Rejection) -> Reply:
-        return self._reply(call, Refused(rejection.code, rejection.text, rejection.hint))
+    def refused(self, call: Call, rejection: Rejection) -> Reply:
+        """Return a refusal that rests on the state as it is."""
+        return self.reply(call, Refused(rejection.code, rejection.text, rejection.hint))
 
-    def _not_here(self, call: Call) -> Reply:
+    def not_here(self, call: Call) -> Reply:
+        """Return that another controller is to be asked."""
         leader = self._address_of(self._log.leader)
         text = f"the leader is {leader}" if leader else "no leader is known"
-        return self._reply_now(
+        return self.reply_now(
             call, Refused("not-leader", f"this controller does not lead; {text}", "", leader)
         )
 
-    def _ask_again(self, call: Call, why: str) -> Reply:
-        return self._reply_now(call, Refused("ask-again", f"{why}; ask with the same request id"))
+    def ask_again(self, call: Call, why: str) -> Reply:
+        """Return that nobody knows what came of it."""
+        return self.reply_now(call, Refused("ask-again", f"{why}; ask with the same request id"))
 
-    def _answer_at(self, index: int, respond: Respond, reply: Reply) -> None:
-        if index <= self.commit:
-            respond(reply)
-        else:
-            self._answers.setdefault(index, []).append((respond, reply))
-
-    def _confirm(self, asked: _Asked, outcome: Answered | Rejection) -> None:
+    def _confirm(self, asked: Asked, outcome: Answered | Rejection) -> None:
         """Answer once a barrier shows that this replica led when the outcome was computed."""
         if isinstance(outcome, Rejection):
-            reply = self._refused(asked.call, outcome)
+            reply = self.refused(asked.call, outcome)
         else:
-            reply = self._reply(asked.call, outcome)
+            reply = self.reply(asked.call, outcome)
         index = self.state.index
 
         def confirmed(barrier: int | None) -> None:
             if barrier is None:
-                asked.respond(self._ask_again(asked.call, "leadership was lost"))
+                asked.respond(self.ask_again(asked.call, "leadership was lost"))
             else:
-                self._answer_at(index, asked.respond, reply)
+                self._waiting.answer_at(index, asked.respond, reply)
 
-        self._unconfirmed.append(confirmed)
-
-    def _read(self, asked: _Asked, barrier: int | None) -> None:
-        """Compute a query's answer once the state is as new as the barrier."""
-        if barrier is None:
-            asked.respond(self._not_here(asked.call))
-        elif barrier > self.state.index:
-            self._at_commit.setdefault(barrier, []).append(lambda: self._read(asked, barrier))
-        else:
-            self._answer_query(asked, barrier)
-
-    def _answer_query(self, asked: _Asked, at_least: int, warning: str = "") -> None:
-        """Answer a query from the state as it is, with what else it takes."""
-        if type(asked.request) in HISTORY:
-            self._ask_history(asked, at_least, warning)
-            return
-        decision = self._judge_query(asked)
-        if isinstance(decision, Rejection) or decision.finish is None:
-            reply = replace(self._reply_of(asked, decision), warning=warning)
-            self._answer_at(self.state.index, asked.respond, reply)
-        else:
-            self._finish_later(asked, decision, decision.finish, warning)
-
-    def _finish_later(
-        self,
-        asked: _Asked,
-        decision: Decision,
-        finish: Callable[[Sequence[bytes | None]], Answer],
-        warning: str,
-    ) -> None:
-        """Answer a query when the attachments that it shows are read."""
-        index, lost_leads = self.state.index, self._lost_leads
-        is_committed = index <= self.commit
-
-        def done(contents: Sequence[bytes | None]) -> None:
-            if not is_committed and lost_leads != self._lost_leads:
-                asked.respond(self._ask_again(asked.call, "leadership was lost"))
-                return
-            answered = Answered(encode_answer(finish(contents)))
-            reply = replace(self._reply(asked.call, answered), index=index, warning=warning)
-            self._answer_at(index, asked.respond, reply)
-
-        self._services.read_blobs(decision.blobs, done)
-
-    def _ask_history(self, asked: _Asked, at_least: int, warning: str) -> None:
-        """Hand what its caller may see of the history to the read model."""
-        narrowed = narrow(self.state, asked.request, self._reading(asked))
-        if isinstance(narrowed, Rejection):
-            self._answer_at(self.state.index, asked.respond, self._refused(asked.call, narrowed))
-            return
-
-        def done(outcome: Answered | Refused, late: str) -> None:
-            reply = replace(
-                self._reply(asked.call, outcome), index=at_least, warning=warning or late
-            )
-            asked.respond(reply)
-
-        self._services.ask_history(narrowed, at_least, done)
-
-    def _serve_soft(self, asked: _Asked) -> None:
-        """Let the dispatcher answer an agent, if it is one."""
-        request, call = asked.request, asked.call
-        decision = decide(self.state, request, self._reading(asked))
-        if isinstance(decision, Rejection):
-            refused = Refused(decision.code, decision.text, decision.hint)
-            asked.respond(self._reply_now(call, refused))
-        elif isinstance(request, AttendOrders):
-
-            def done(orders: Orders | None) -> None:
-                if orders is None:
-                    asked.respond(self._not_here(call))
-                else:
-                    asked.respond(self._reply_now(call, Answered(encode_answer(orders))))
-
-            self._services.attend(request, HostId(asked.actor.host_id), done)
-        else:
-            raise InvariantBroken(f"{type(request).__name__} is soft, and nobody serves it")
-
-    def _judge_query(
-        self, asked: _Asked, replica: ReplicaInfo | None = None
-    ) -> Decision | Rejection:
-        return decide(self.state, asked.request, self._reading(asked, replica))
-
-    def _reading(self, asked: _Asked, replica: ReplicaInfo | None = None) -> Context:
-        state = self.state
-        return Context(
-            now_ns=state.time_ns,
-            index=state.index,
-            actor=asked.actor,
-            replica=replica,
-            agents=self._services.attendances(),
-        )
-
-    def _reply_of(self, asked: _Asked, decision: Decision | Rejection) -> Reply:
-        if isinstance(decision, Rejection):
-            return self._refused(asked.call, decision)
-        return self._reply(asked.call, Answered(encode_answer(decision.answer)))
-
-    def _read_unconfirmed(self, asked: _Asked) -> None:
-        """Answer from the committed state, and say that no quorum stands behind it.
-
-        A client is never shown less than it has seen. Source: LOG-CONTRACT 1.8.
-        """
-        call, state = asked.call, self.state
-        if (call.incarnation, call.at_least) > (state.cluster[1].incarnation, state.index):
-            text = f"this controller stands at entry {state.index}, and no leader is known"
-            asked.respond(self._refused(call, Rejection("not-leader", text)))
-            return
-        age_s = self._log.silence_ns() / 1e9
-        warning = (
-            f"no quorum of controllers answers: this is the state at entry {self.state.index},"
-            f" {age_s:.0f} s after a leader was last heard"
-        )
-        self._answer_query(asked, self.commit, warning)
+        self._waiting.confirm(confirmed)
 
     # -- the turn
     def before_turn(self) -> None:
@@ -443,29 +307,8 @@ class Front:
             self._become_ready()
         for _ in range(len(self._parts)):
             self._execute(self._parts.popleft())
-        if self._unconfirmed:
-            asking, self._unconfirmed = self._unconfirmed, []
-            self._token += 1
-            if self._log.barrier(self._token):
-                self._barriers[self._token] = asking
-            else:
-                for confirm in asking:
-                    confirm(None)
-        if self._queries:
-            self._confirm_queries()
-
-    def _confirm_queries(self) -> None:
-        """Ask a barrier for the new queries; without any leader the old state must do."""
-        asking, self._queries = self._queries, []
-        self._token += 1
-        if self._log.barrier(self._token):
-            self._barriers[self._token] = [partial(self._read, asked) for asked in asking]
-        elif self._log.leader:
-            for asked in asking:
-                self._read(asked, None)
-        else:
-            for asked in asking:
-                self._read_unconfirmed(asked)
+        self._waiting.confirm_all()
+        self._queries.confirm()
 
     def on_tick(self) -> None:
         """Let the clock's command and the checkpoint run when they are due."""
@@ -487,7 +330,7 @@ class Front:
 
     def _ask_itself(self, request: Request) -> None:
         call = Call(0, b"", self.commit, 0, 0, None, encode_request(request))
-        self._execute(_Asked(call, CLUSTER, _nobody, request))
+        self._execute(Asked(call, CLUSTER, _nobody, request))
 
     def mark_lost(self, node: NodeName, silence_ns: int) -> None:
         """Take a node as cut off whose agent has been silent for so long."""
@@ -512,8 +355,8 @@ class Front:
             self._services.leading(self._log.term)
             for effect in resume(self.state):
                 self._services.release(effect, self.commit)
-        waiting, self._waiting = self._waiting, deque()
-        for asked in waiting:
+        held, self._held = self._held, deque()
+        for asked in held:
             self._take(asked)
 
     # -- Machine
@@ -527,7 +370,7 @@ class Front:
     def restored(self, loaded: State) -> None:
         """Begin from the state of a snapshot."""
         self.state = loaded
-        self.commit = loaded.index
+        self._waiting.commit = loaded.index
 
     def committed(self, entries: Sequence[Entry]) -> None:
         """Follow the log; release effects and answers of what is committed."""
@@ -536,13 +379,10 @@ class Front:
         if unknown:
             follow(state, unknown)
         for entry in entries:
-            index = self.commit = entry.index
+            index = self._waiting.commit = entry.index
             for effect in self._effects.pop(index, ()):
                 self._services.release(effect, index)
-            for respond, reply in self._answers.pop(index, ()):
-                respond(reply)
-            for resumed in self._at_commit.pop(index, ()):
-                resumed()
+            self._waiting.committed(index)
         forget_undo(state, self.commit)
         self._services.committed(self.commit)
 
@@ -558,23 +398,17 @@ class Front:
         """Undo what is not committed; whoever waits for it must ask again."""
         undo_to(self.state, self.commit)
         self._leads = self._is_ready = False
-        self._lost_leads += 1
         self._services.following()
         self._effects.clear()
-        answers, self._answers = self._answers, {}
-        for waiting in answers.values():
-            for respond, reply in waiting:
-                outcome = Refused("ask-again", "leadership was lost; ask with the same request id")
-                respond(replace(reply, index=self.commit, outcome=outcome))
-        for asked in (*self._waiting, *self._parts):
-            asked.respond(self._not_here(asked.call))
-        self._waiting.clear()
+        self._waiting.lost()
+        for asked in (*self._held, *self._parts):
+            asked.respond(self.not_here(asked.call))
+        self._held.clear()
         self._parts.clear()
 
     def barrier_passed(self, token: int, index: int | None) -> None:
         """Let the readers of one barrier go on."""
-        for confirm in self._barriers.pop(token, ()):
-            confirm(index)
+        self._waiting.barrier_passed(token, index)
 
 
 def _nobody(reply: Reply) -> None:

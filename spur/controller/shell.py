@@ -24,10 +24,11 @@ from spur.controller.authority import require_credentials
 from spur.controller.beside import Beside
 from spur.controller.birth import TLS_DIRECTORY
 from spur.controller.clocks import MachineClocks
-from spur.controller.front import Front, Respond
+from spur.controller.front import Front
 from spur.controller.settings import Settings
 from spur.controller.snapshots import SnapshotProcess
 from spur.controller.transport import make_net
+from spur.controller.waiting import Respond
 from spur.events.envelope import Actor
 from spur.projections.state import new_state
 from spur.server.process import freeze_garbage, run_until_stopped

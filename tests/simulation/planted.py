@@ -39,6 +39,8 @@ from spur.consensus.supply import Chunk, Supply
 from spur.consensus.wal import Wal
 from spur.controller import front as front_module
 from spur.controller.front import Front
+from spur.controller.queries import Queries
+from spur.controller.waiting import Waiting
 from spur.projections import requests
 from spur.projections import runs as run_rows
 from spur.projections.tables import Table
@@ -472,7 +474,7 @@ def undo_skipped() -> Iterator[None]:
 @fault(1)
 def answered_before_the_commit() -> Iterator[None]:
     """An answer leaves when its entry is appended."""
-    with replaced(Front, _answer_at=lambda self, index, respond, reply: respond(reply)):
+    with replaced(Waiting, answer_at=lambda self, index, respond, reply: respond(reply)):
         yield
 
 
@@ -495,17 +497,17 @@ def effects_before_the_commit() -> Iterator[None]:
 @fault(script=directed.deposed_leader_asked)
 def reads_without_a_barrier() -> Iterator[None]:
     """A leader answers queries without asking whether it still leads."""
-    original = Front._confirm_queries
+    original = Queries.confirm
 
-    def confirm(self: Front) -> None:
-        if not self._leads:
+    def confirm(self: Queries) -> None:
+        if not self._log().describe().leads:
             original(self)
             return
-        asking, self._queries = self._queries, []
+        asking, self._new = self._new, []
         for asked in asking:
             self._read(asked, 0)
 
-    with replaced(Front, _confirm_queries=confirm):
+    with replaced(Queries, confirm=confirm):
         yield
 
 
@@ -515,10 +517,10 @@ def rejections_without_a_barrier() -> Iterator[None]:
 
     def confirm(self: Front, asked: Any, outcome: Any) -> None:
         if isinstance(outcome, Rejection):
-            reply = self._refused(asked.call, outcome)
+            reply = self.refused(asked.call, outcome)
         else:
-            reply = self._reply(asked.call, outcome)
-        self._answer_at(self.state.index, asked.respond, reply)
+            reply = self.reply(asked.call, outcome)
+        self._waiting.answer_at(self.state.index, asked.respond, reply)
 
     with replaced(Front, _confirm=confirm):
         yield

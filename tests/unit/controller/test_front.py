@@ -149,7 +149,7 @@ def test_new_leader_performs_what_rows_owe(desk: Desk) -> None:
     desk.put(PlaceJobs(0, b"", (placement(JobId(1), SHARE),)), CLUSTER)
     desk.turn()
     successor = Desk(desk.front.state)
-    successor.front.commit = desk.front.commit
+    successor.front._waiting.commit = desk.front.commit
     successor.log._entries = list(desk.log.entries(1, desk.log.last))
     successor.log._given = desk.log.last
     successor.log._term = 1
