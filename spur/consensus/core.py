@@ -33,7 +33,7 @@ from spur.consensus.elections import Elections
 from spur.consensus.following import Following
 from spur.consensus.hardstate import HardState
 from spur.consensus.leadership import Leadership
-from spur.consensus.membership import Membership
+from spur.consensus.membership import Member, Membership, member_id_at
 from spur.consensus.messages import (
     Append,
     AppendReply,
@@ -185,6 +185,27 @@ class Core:
     def members(self) -> Membership:
         """The membership in force: the newest in the log, committed or not."""
         return self._log.memberships.current
+
+    @property
+    def in_touch(self) -> tuple[Member, ...]:
+        """Whom to speak with: the committed members, and those of changes under way."""
+        return self._log.memberships.in_touch(self._log.commit)
+
+    @property
+    def was_removed(self) -> bool:
+        """A committed change left this replica out: it takes no part any more."""
+        memberships = self._log.memberships
+        knows_of_its_addition = self.me <= member_id_at(memberships.index)
+        return (
+            knows_of_its_addition
+            and memberships.index <= self._log.commit
+            and memberships.current.member(self.me) is None
+        )
+
+    def begin_with(self, membership: Membership) -> None:
+        """Learn, before anything else happens, what was in force at the base of the log."""
+        self._log.memberships.begin_with(membership)
+        self._elections.begin()
 
     @property
     def is_leader(self) -> bool:

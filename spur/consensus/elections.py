@@ -89,6 +89,10 @@ class Elections:
             self.follow(self.term, 0)
             self._campaign_softly()
 
+    def begin(self) -> None:
+        """Time the first election by the membership that is known now."""
+        self._reset_timer()
+
     def _reset_timer(self) -> None:
         self._elapsed = 0
         election = max(self._settings.election_ticks, 2 * self.sync_ticks)

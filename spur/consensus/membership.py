@@ -1,4 +1,4 @@
-"""Who takes part in the log: the body of a membership entry.
+"""The memberships along a log: the newest is in force, committed or not.
 
 A membership entry holds the full set, changes at most one voter, acts from the moment it is
 appended, and falls back when it is truncated (LOG-CONTRACT 5.1). Pure.
@@ -7,12 +7,16 @@ appended, and falls back when it is truncated (LOG-CONTRACT 5.1). Pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
-
-import msgspec
 
 from spur.events.envelope import Entry, EntryKind
 from spur.values.errors import InvariantBroken
+from spur.values.members import (
+    GENESIS_MEMBERS_MAX,
+    Member,
+    Membership,
+    member_id_at,
+    voters_changed,
+)
 
 __all__ = [
     "GENESIS_MEMBERS_MAX",
@@ -23,108 +27,7 @@ __all__ = [
     "voters_changed",
 ]
 
-GENESIS_MEMBERS_MAX = 16
-"""Members of the genesis have ids 1 to this one; later ids follow from log indexes."""
-
-_FORMAT = 1
 _MEMBERSHIP = int(EntryKind.MEMBERSHIP)
-
-
-class Member(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One replica as the others know it."""
-
-    id: int
-    """Never used twice, not even after a removal."""
-    disk_id: bytes
-    """Random, written in the header of that replica's WAL; a new disk is a new member."""
-    voter: bool
-    """False for a learner: it gets the log, but its votes and its acknowledgements don't count."""
-    raft_address: str
-    """host:port"""
-    rpc_address: str
-    """host:port"""
-
-
-class Membership(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The full set of members, in order of their ids."""
-
-    members: tuple[Member, ...]
-
-    def voters(self) -> tuple[int, ...]:
-        """Return the ids of the members whose votes count."""
-        return tuple(member.id for member in self.members if member.voter)
-
-    def peers_of(self, me: int) -> tuple[int, ...]:
-        """Return the ids of all members but this one."""
-        return tuple(member.id for member in self.members if member.id != me)
-
-    def member(self, replica: int) -> Member | None:
-        """Return the member of this id, or None."""
-        for member in self.members:
-            if member.id == replica:
-                return member
-        return None
-
-    def encode(self) -> bytes:
-        """Return the body of a membership entry."""
-        return _ENCODER.encode(_Stored(_FORMAT, self.members))
-
-    @classmethod
-    def decode(cls, body: bytes) -> Membership:
-        """Return what `encode` was given.
-
-        Raises: InvariantBroken for a body of an unknown format, with surplus elements, without
-        a voter, or whose ids do not rise.
-        """
-        try:
-            stored = _DECODER.decode(body)
-        except msgspec.MsgspecError as fault:
-            raise InvariantBroken(f"unreadable membership entry: {fault}") from fault
-        # Struct decoding skips surplus elements, so what was skipped shows by encoding again.
-        if stored.format != _FORMAT or _ENCODER.encode(stored) != body:
-            raise InvariantBroken(
-                f"membership entry of format {stored.format}, or with surplus elements; "
-                f"this release reads format {_FORMAT}; nothing was applied"
-            )
-        membership = cls(stored.members)
-        fault_found = membership.fault()
-        if fault_found:
-            raise InvariantBroken(f"membership entry: {fault_found}")
-        return membership
-
-    def fault(self) -> str:
-        """Return what makes this set unusable, or an empty string."""
-        ids = [member.id for member in self.members]
-        if any(later <= earlier for earlier, later in pairwise(ids)):
-            return f"ids must rise, not {ids}"
-        if any(number < 1 for number in ids):
-            return f"ids start at 1, not {ids}"
-        if not self.voters():
-            return "at least one member must be a voter"
-        return ""
-
-
-class _Stored(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    format: int
-    members: tuple[Member, ...]
-
-
-_ENCODER = msgspec.msgpack.Encoder()
-_DECODER = msgspec.msgpack.Decoder(_Stored)
-
-
-def member_id_at(index: int) -> int:
-    """Return the id of a member that the membership entry at this index adds.
-
-    Indexes are never used twice once committed, so neither are ids. The genesis entry is index
-    1 and names its members 1 to 16 itself.
-    """
-    return index + GENESIS_MEMBERS_MAX - 1
-
-
-def voters_changed(former: Membership, following: Membership) -> int:
-    """Return how many voters one set has that the other lacks."""
-    return len(set(former.voters()) ^ set(following.voters()))
 
 
 class MembershipLog:
@@ -159,6 +62,24 @@ class MembershipLog:
             if index <= commit:
                 return replica in membership.voters()
         return False
+
+    def in_touch(self, commit: int) -> tuple[Member, ...]:
+        """Return whom to speak with: the members committed last, and those of later memberships.
+
+        Who is being removed has to hear of it, and a change may yet be undone.
+        """
+        found: dict[int, Member] = {}
+        for index, membership in reversed(self._found):
+            for member in membership.members:
+                found.setdefault(member.id, member)
+            if index <= commit:
+                break
+        return tuple(found[number] for number in sorted(found))
+
+    def begin_with(self, membership: Membership) -> None:
+        """Take this for the membership at the base, which was not known before."""
+        self._found[0] = (self._found[0][0], membership)
+        self.voters = self.current.voters()
 
     def note(self, entries: Sequence[Entry]) -> bool:
         """Take the memberships among appended entries; tell whether there was one."""

@@ -6,7 +6,7 @@ finds would mean that the simulation looks away.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -15,10 +15,11 @@ from spur.consensus.core import Core, HardState, Ready
 from spur.consensus.elections import Elections
 from spur.consensus.following import Following
 from spur.consensus.leadership import Leadership
-from spur.consensus.membership import Membership, MembershipLog
-from spur.consensus.messages import Append
+from spur.consensus.membership import Membership, MembershipLog, voters_changed
+from spur.consensus.messages import Append, Vote
+from spur.consensus.progress import Progress
 from spur.consensus.replica_log import ReplicaLog
-from spur.events.envelope import Entry
+from spur.events.envelope import Entry, EntryKind
 from spur.testing.simulation.core_cluster import STORM, CoreSimulation, SimulationFailed, Weather
 from spur.testing.simulation.core_node import CoreNode
 from spur.values.errors import InvariantBroken, PeerFault
@@ -145,7 +146,123 @@ def keeps_a_truncated_membership(patch: pytest.MonkeyPatch) -> None:
 
 
 def changes_members_while_a_change_is_open(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Core, "membership_fault", lambda core, entry: "")
+    def membership_fault(core: Core, entry: Entry) -> str:
+        if not core.no_op_committed:
+            return "no entry of this leader's term is committed yet"
+        return core._log.memberships.fault_of(entry)
+
+    patch.setattr(Core, "membership_fault", membership_fault)
+
+
+def looks_away_from_memberships(patch: pytest.MonkeyPatch) -> None:
+    """Faults of membership have to be found by what they do, not by a look at it."""
+    patch.setattr(CoreSimulation, "_check_membership", lambda *_: None)
+
+
+def changes_members_at_commit(patch: pytest.MonkeyPatch) -> None:
+    looks_away_from_memberships(patch)
+    honest, advance, commit_to = MembershipLog.note, Core._advance_commit, ReplicaLog.commit_to
+    waiting: dict[int, list[Entry]] = {}
+
+    def note(log: MembershipLog, entries: Sequence[Entry]) -> bool:
+        found = [entry for entry in entries if entry.kind == EntryKind.MEMBERSHIP]
+        held = waiting.setdefault(id(log), [])
+        for entry in found:
+            held[:] = [other for other in held if other.index < entry.index]
+            held.append(entry)
+        return bool(found)
+
+    def act(log: ReplicaLog) -> None:
+        held = waiting.setdefault(id(log.memberships), [])
+        while held and held[0].index <= log.commit:
+            honest(log.memberships, (held.pop(0),))
+
+    def committed(log: ReplicaLog, index: int) -> None:
+        commit_to(log, index)
+        act(log)
+
+    def advanced(core: Core, lead: Leadership) -> None:
+        advance(core, lead)
+        act(core._log)
+        lead.set_members(core.members, core.last + 1)
+
+    patch.setattr(MembershipLog, "note", note)
+    patch.setattr(ReplicaLog, "commit_to", committed)
+    patch.setattr(Core, "_advance_commit", advanced)
+
+
+def changes_two_voters_at_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("spur.consensus.membership.voters_changed", lambda *_: 0)
+
+
+def uses_an_id_again(patch: pytest.MonkeyPatch) -> None:
+    def fault_of(log: MembershipLog, entry: Entry) -> str:
+        following = Membership.decode(entry.body)
+        return "two voters" if voters_changed(log.current, following) > 1 else ""
+
+    patch.setattr(MembershipLog, "fault_of", fault_of)
+
+
+def changes_members_before_its_no_op(patch: pytest.MonkeyPatch) -> None:
+    def membership_fault(core: Core, entry: Entry) -> str:
+        memberships = core._log.memberships
+        if memberships.index > core._log.commit:
+            return "the last change of members is not committed yet"
+        return memberships.fault_of(entry)
+
+    patch.setattr(Core, "membership_fault", membership_fault)
+
+
+def counts_learners(patch: pytest.MonkeyPatch) -> None:
+    honest = Leadership.set_members
+
+    def set_members(lead: Leadership, membership: Membership, following: int) -> None:
+        honest(lead, membership, following)
+        lead._voting = list(lead._peers.values())
+
+    patch.setattr(Leadership, "set_members", set_members)
+
+
+def counts_votes_of_learners(patch: pytest.MonkeyPatch) -> None:
+    looks_away_from_memberships(patch)
+    honest = Elections._count_vote
+
+    def count(elections: Elections, voter: int, *, granted: bool) -> None:
+        memberships = elections._log.memberships
+        kept = memberships.voters
+        others = [member.id for member in memberships.current.members if not member.voter]
+        if voter in others:
+            # One learner stands in for one voter that was not heard.
+            silent = [one for one in kept if one not in elections._ballot]
+            voter = silent[0] if silent else voter
+        honest(elections, voter, granted=granted)
+
+    def campaign(elections: Elections, *, transfer: bool) -> None:
+        asked(elections, transfer=transfer)
+        tail = elections._log.tail
+        for member in elections._log.memberships.current.members:
+            if not member.voter:
+                elections._outbox.after.append(
+                    Vote(elections._me, member.id, elections.term, tail.last, tail.last_term)
+                )
+
+    asked = Elections._campaign
+    patch.setattr(Elections, "_count_vote", count)
+    patch.setattr(Elections, "_campaign", campaign)
+
+
+def still_counts_removed_voters(patch: pytest.MonkeyPatch) -> None:
+    honest = Leadership.set_members
+    gone: dict[int, dict[int, Progress]] = {}
+
+    def set_members(lead: Leadership, membership: Membership, following: int) -> None:
+        former = dict(lead._peers)
+        honest(lead, membership, following)
+        kept = gone.setdefault(id(lead), {})
+        kept |= {peer: progress for peer, progress in former.items() if peer not in lead._peers}
+        lead._voting.extend(kept.values())
+
+    patch.setattr(Leadership, "set_members", set_members)
 
 
 def keeps_its_log_over_an_installed_snapshot(patch: pytest.MonkeyPatch) -> None:
@@ -166,6 +283,14 @@ def never_asks_again(patch: pytest.MonkeyPatch) -> None:
 CROWD = replace(STORM, replicas=5, repeats=0.5)
 CHANGES = replace(
     STORM, strokes=("change_members", "mend", "jump_clocks"), spite=0.0, delay_ticks=2.0
+)
+FOURS = replace(CHANGES, replicas=4, pace_ticks=8.0)
+LEARNERS = replace(
+    STORM,
+    strokes=("change_members", "change_members", "crash_one", "mend", "cut_sides", "jump_clocks"),
+    spite=0.02,
+    delay_ticks=2.0,
+    pace_ticks=8.0,
 )
 TRIMS = replace(
     STORM,
@@ -205,11 +330,26 @@ FAULTS = (
         found_by=20,
     ),
     Fault("answers reads before its no-op", answers_reads_before_its_no_op),
-    Fault("keeps a truncated membership", keeps_a_truncated_membership, found_by=52),
+    Fault("keeps a truncated membership", keeps_a_truncated_membership, found_by=38),
     Fault(
         "changes members while a change is open",
         changes_members_while_a_change_is_open,
         weather=CHANGES,
+        found_by=5,
+    ),
+    Fault("changes members at commit", changes_members_at_commit, weather=CHANGES, found_by=3),
+    Fault("changes two voters at once", changes_two_voters_at_once, weather=CHANGES, found_by=1),
+    Fault("uses an id again", uses_an_id_again, weather=CHANGES),
+    Fault(
+        "changes members before its no-op",
+        changes_members_before_its_no_op,
+        weather=FOURS,
+        found_by=95,
+    ),
+    Fault("counts learners", counts_learners, weather=LEARNERS, found_by=4),
+    Fault("counts votes of learners", counts_votes_of_learners, weather=LEARNERS, found_by=92),
+    Fault(
+        "still counts removed voters", still_counts_removed_voters, weather=LEARNERS, found_by=23
     ),
     Fault(
         "keeps its log over a snapshot",

@@ -4,8 +4,9 @@ Faults: messages lost, repeated, delayed, reordered; full, one-way and pair-wise
 lose what was not synced, also right after a vote, an append or an acknowledgement; slow disks;
 tiny batches and windows; clocks that jump, so that several campaign at once; new leaders that are
 given work and cut off at once; logs trimmed, histories forgotten, snapshots; leads handed over,
-clocks judged unfit; members added, promoted and removed. Each run draws which of these it has, so
-that some do one thing over and over (swarm testing).
+clocks judged unfit; members added, promoted, removed and replaced; changes of members that no core
+may take. Each run draws which of these it has, so that some do one thing over and over (swarm
+testing).
 
 Checked at every step: one leader and one vote a term; a durable term never falls; what is committed
 never changes and is on every later leader; a read barrier is never behind what was committed when
@@ -540,21 +541,54 @@ class CoreSimulation:
         if not leaders:
             return
         leader = self.rng.choice(leaders)
+        if self._change_members_at(leader):
+            if self.rng.random() < 0.4:
+                self._cut_off(leader)
+            leader.pump()
+            self._look(leader)
+
+    def _change_members_at(self, leader: CoreNode) -> bool:
+        """Ask a leader for a change of members, right or wrong; tell whether it took it."""
         core = leader.core
-        following = self._changed(core.members, core.last + 1)
+        wrong = self.rng.random() < 0.3
+        make = self._wrongly_changed if wrong else self._changed
+        former, following = core.members, make(core.members, core.last + 1)
         if following is None:
-            return
+            return False
         taken = core.propose(_MEMBERSHIP, following.encode())
         if isinstance(taken, Refusal):
-            return
+            return False
         self.changes += 1
         for member in following.members:
             if member.id not in self.nodes:
                 self._add_node(member.id, CoreDisk(membership=Membership(())))
-        if self.rng.random() < 0.4:
-            self._cut_off(leader)
-        leader.pump()
-        self._look(leader)
+            elif wrong and former.member(member.id) is None:
+                self._empty(self.nodes[member.id])
+        return True
+
+    def _wrongly_changed(self, former: Membership, index: int) -> Membership | None:
+        """Return a change that a careless operator may ask for: two voters, or an id once more."""
+        rng = self.rng
+        new = member_id_at(index)
+        gone = [number for number in self.nodes if not (former.member(number) or number == new)]
+        if gone and rng.random() < 0.5:
+            members = [*former.members, _member(rng.choice(gone), voter=True)]
+        elif rng.random() < 0.5:
+            learners = [member for member in former.members if not member.voter]
+            members = [_member(member.id, voter=True) for member in former.members]
+            if len(learners) < 2:
+                return None
+        else:
+            voters = former.voters()
+            away = rng.sample(voters, min(2, len(voters) - 1))
+            members = [member for member in former.members if member.id not in away]
+        return Membership(tuple(sorted(members, key=lambda member: member.id)))
+
+    def _empty(self, node: CoreNode) -> None:
+        """Give a replica an empty disk under its old id, as somebody may who knows no better."""
+        node.crash()
+        node.disk = CoreDisk(membership=Membership(()))
+        self._start(node)
 
     def _cut_off(self, node: CoreNode) -> None:
         self._cut = {
@@ -569,6 +603,8 @@ class CoreSimulation:
         rng, haste = self.rng, self.weather.haste
         if self._calm or rng.random() >= haste:
             return
+        if "change_members" in self.weather.strokes and rng.random() < 0.5:
+            self._change_members_at(leader)
         for _ in range(rng.randrange(1, 4)):
             self._proposed += 1
             leader.core.propose(_EVENTS, b"%d" % self._proposed)

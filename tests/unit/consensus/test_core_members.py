@@ -188,8 +188,8 @@ def test_membership_bytes_are_read_back() -> None:
         b"",
         b"\x00",
         membership_of((1,)).encode() + b"\x00",
-        b"\x92\x02" + membership_of((1,)).encode()[2:],
-        b"\x93" + membership_of((1,)).encode()[1:] + b"\x00",
+        b"\x93\x02" + membership_of((1,)).encode()[2:],
+        b"\x94" + membership_of((1,)).encode()[1:] + b"\x00",
     ],
 )
 def test_unreadable_membership_stops_the_reader(body: bytes) -> None:
