@@ -40,6 +40,7 @@ class MachineCluster:
         self.directory = directory
         self._python = python
         self._prefix = prefix
+        self._exports = ""
 
     def run(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a verb of `spur` for this directory."""
@@ -53,6 +54,7 @@ class MachineCluster:
 
     def up(self, *options: str) -> str:
         """Bring it up; return what was said. Raises: SpurError when it does not come up."""
+        self._exports = ""
         done = self.run("up", *options)
         if done.returncode or done.stdout:
             raise SpurError(f"`spur up` ended with {done.returncode}: {done.stdout}{done.stderr}")
@@ -63,10 +65,10 @@ class MachineCluster:
 
         Raises: SpurError when it ends with another status, or complains although all is well.
         """
-        found = self.run("env").stdout
+        self._exports = self._exports or self.run("env").stdout
         clean = {"PATH": "/usr/bin:/bin", "HOME": str(self.directory)}
         done = subprocess.run(
-            [*self._prefix, "sh", "-ec", f"{found}\n{script}"],
+            [*self._prefix, "sh", "-ec", f"{self._exports}\n{script}"],
             capture_output=True,
             text=True,
             check=False,
@@ -103,3 +105,7 @@ class MachineCluster:
             if time.monotonic() > end_s:
                 raise SpurError(f"{script!r} prints {seen!r} after {patience_s:g} s, not {goal!r}")
             time.sleep(0.1)
+
+    def ended(self, job: str, *, patience_s: float = PATIENCE_S) -> None:
+        """Wait until nothing of a job is left to run. Raises: SpurError after that long."""
+        self.wait_for(f"squeue -h -j {job} -o %T 2>/dev/null || true", "", patience_s=patience_s)
