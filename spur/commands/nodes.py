@@ -10,7 +10,7 @@ from spur.commands.decide import Context, Decision, command
 from spur.commands.permissions import Permission
 from spur.events.declare import Event
 from spur.events.nodes import NodeLost, NodeRegistered, NodesUpdated
-from spur.projections.nodes import agent_of, block_of, node_names, node_row
+from spur.projections.nodes import agent_of, block_of, is_closed, node_names, node_row
 from spur.projections.nodeviews import node_infos
 from spur.projections.state import State
 from spur.values.config import NodeBlock
@@ -33,6 +33,12 @@ __all__ = [
 
 ADDRESS_LENGTH_MAX = 262
 """The longest host name, a colon and a port, with some room for brackets."""
+
+TEXT_LETTERS_MAX = 4_096
+"""Letters of a reason, a comment or an extra text: each stands in the row of every node named."""
+
+_WITH_REASON = frozenset({NodeAction.DRAIN, NodeAction.FAIL, NodeAction.DOWN})
+"""What nobody does to a node without saying why."""
 
 NODES_PER_PAGE_MAX = 1_000
 """Nodes that one answer shows, so that no query holds the loop."""
@@ -94,7 +100,7 @@ def decide_register_node(
     block = block_of(state, request.node)
     lack = "" if block is None else _lack(block, request)
     if lack and not row.drain:
-        events.append(NodesUpdated((request.node,), NodeAction.DRAIN, lack))
+        events.append(NodesUpdated((request.node,), NodeAction.DRAIN, lack, None, None))
     return Decision(tuple(events), Done())
 
 
@@ -132,7 +138,7 @@ def decide_mark_node_lost(
 def decide_update_nodes(
     state: State, request: UpdateNodes, context: Context
 ) -> Decision | Rejection:
-    """Drain nodes, take them down, or take them into use; all that are named, or none."""
+    """Change the state of nodes, or what is written of them; all that are named, or none."""
     try:
         names = parse_hostlist(request.nodes)
     except ValueError as error:
@@ -146,14 +152,30 @@ def decide_update_nodes(
             else "no node is named; nothing was changed",
         )
     action = request.action
-    if action in (NodeAction.DRAIN, NodeAction.DOWN) and not request.reason:
+    if action in _WITH_REASON and not request.reason:
         return Rejection(
             "invalid-value",
             f"to {action} a node takes a reason; nothing was changed",
             "say why, so that the next person knows",
         )
+    if action is NodeAction.RESUME and all(
+        not is_closed(node_row(state, NodeName(name))) for name in names
+    ):
+        return Rejection(
+            "invalid-node-state",
+            f"nodes {format_hostlist(names)} are in use already; nothing was changed",
+        )
+    texts = (request.reason, request.comment or "", request.extra or "")
+    for text in texts:
+        if len(text) > TEXT_LETTERS_MAX:
+            return Rejection(
+                "limit-exceeded",
+                f"text-letters-max is {TEXT_LETTERS_MAX}, and this needs {len(text)}; "
+                "nothing was changed",
+            )
     nodes = tuple(NodeName(name) for name in names)
-    return Decision((NodesUpdated(nodes, action, request.reason),), Done())
+    event = NodesUpdated(nodes, action, request.reason, request.comment, request.extra)
+    return Decision((event,), Done())
 
 
 @command(ListNodes, permission=Permission.USER, reads=True)

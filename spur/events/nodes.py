@@ -41,4 +41,7 @@ class NodesUpdated(Event, frozen=True):
     nodes: tuple[NodeName, ...]
     action: NodeAction
     reason: str
-    """Why; empty when they are taken into use."""
+    """Why; empty when they are taken into use, or when the former reason stays."""
+    comment: str | None
+    """What operators write of them; None leaves it as it is, as in the next."""
+    extra: str | None

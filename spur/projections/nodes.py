@@ -31,6 +31,7 @@ __all__ = [
     "agent_of",
     "block_of",
     "configure_nodes",
+    "is_closed",
     "is_out",
     "is_usable",
     "names_in_block",
@@ -59,6 +60,8 @@ class NodeRow(Row, frozen=True):
     """When its agent was last seen, once it was declared lost; 0 while it is there."""
     drain: bool
     down: bool
+    fail: bool
+    """Whether it is about to fail: it takes no new jobs, as one that drains."""
     reason: str
     reason_uid: int
     reason_ns: int
@@ -69,6 +72,9 @@ class NodeRow(Row, frozen=True):
     gpus: int
     address: str
     """Where its agent takes streams of steps; empty when it takes none."""
+    comment: str
+    """What operators write of it, as is the next."""
+    extra: str
 
 
 UNTOUCHED = NodeRow(
@@ -78,6 +84,7 @@ UNTOUCHED = NodeRow(
     lost_ns=0,
     drain=False,
     down=False,
+    fail=False,
     reason="",
     reason_uid=0,
     reason_ns=0,
@@ -86,6 +93,8 @@ UNTOUCHED = NodeRow(
     gpu_kind="",
     gpus=0,
     address="",
+    comment="",
+    extra="",
 )
 """The row of a node that nothing happened to yet."""
 
@@ -128,13 +137,18 @@ def node_row(state: State, node: NodeName) -> NodeRow:
     )
 
 
+def is_closed(row: NodeRow) -> bool:
+    """Return whether a node that registered takes no new jobs."""
+    return bool(row.lost_ns or row.drain or row.down or row.fail)
+
+
 def is_usable(state: State, node: NodeName) -> bool:
     """Return whether new jobs may start on the node."""
     row = state.nodes.get(node)
     return (
         row is not None
         and row.boot_id != b""
-        and not (row.lost_ns or row.drain or row.down)
+        and not is_closed(row)
         and state.block_of_node.key(node) is not None
     )
 
@@ -189,27 +203,27 @@ def apply_nodes_updated(state: State, at: At, event: NodesUpdated) -> None:
     action = event.action
     for node in event.nodes:
         row = node_row(state, node)
-        drain, down = row.drain, row.down
-        if action is NodeAction.DRAIN:
-            drain = True
-        elif action is NodeAction.DOWN:
-            down = True
-        elif action is NodeAction.UNDRAIN:
-            drain = False
-        else:
-            drain = down = False
-        has_reason = drain or down
-        state.nodes.put(
-            node,
-            replace(
-                row,
-                drain=drain,
-                down=down,
-                reason=(event.reason or row.reason) if has_reason else "",
-                reason_uid=at.actor.uid if has_reason else 0,
-                reason_ns=at.time_ns if has_reason else 0,
-            ),
+        changed = replace(
+            row,
+            drain=action is NodeAction.DRAIN or (row.drain and action not in _UNDRAINING),
+            down=action is NodeAction.DOWN or (row.down and action is not NodeAction.RESUME),
+            fail=action is NodeAction.FAIL or (row.fail and action is not NodeAction.RESUME),
+            comment=row.comment if event.comment is None else event.comment,
+            extra=row.extra if event.extra is None else event.extra,
         )
+        state.nodes.put(node, _with_reason(changed, at, event.reason))
+
+
+def _with_reason(row: NodeRow, at: At, reason: str) -> NodeRow:
+    """Return the row with a new reason, or with the former; one in full use has none."""
+    if not is_closed(row):
+        return replace(row, reason="", reason_uid=0, reason_ns=0)
+    if not reason:
+        return row
+    return replace(row, reason=reason, reason_uid=at.actor.uid, reason_ns=at.time_ns)
+
+
+_UNDRAINING = frozenset({NodeAction.UNDRAIN, NodeAction.RESUME})
 
 
 @invariant("nodes-are-configured")

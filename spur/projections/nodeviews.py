@@ -105,6 +105,8 @@ def _node_info(state: State, name: NodeName) -> NodeInfo:
         host_id=row.host_id,
         boot_id=row.boot_id,
         block=block,
+        comment=row.comment,
+        extra=row.extra,
     )
 
 
@@ -122,6 +124,8 @@ def _state_words(row: NodeRow, cpus_held: int, block: NodeBlock) -> str:
         words = ["MIXED" if cpus_held < cpus else "ALLOCATED"]
     if row.drain:
         words.append("DRAIN")
+    if row.fail:
+        words.append("FAIL")
     # Nobody waits for an answer of a node that was set down.
     if row.lost_ns and not row.down:
         words.append("NOT_RESPONDING")

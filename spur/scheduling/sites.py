@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from spur.projections.nodes import NodeBlockRow
+from spur.projections.nodes import NodeBlockRow, is_closed
 from spur.projections.resources import NodeUse
 from spur.projections.state import State
 from spur.values.config import NodeBlock
@@ -157,9 +157,7 @@ class Sites:
             kind = kind_of(row.number, row.block)
             for name in parse_hostlist(row.block.names):
                 node = nodes.get(NodeName(name))
-                usable = node is not None and bool(
-                    node.boot_id and not (node.lost_ns or node.drain or node.down)
-                )
+                usable = node is not None and bool(node.boot_id) and not is_closed(node)
                 site = Site(NodeName(name), kind, order, uses.use(NodeName(name)), is_usable=usable)
                 sites.by_name[site.name] = site
                 order += 1

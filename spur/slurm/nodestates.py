@@ -35,6 +35,7 @@ _MARKS = {
     "RESERVED": 0x20,
     "CLOUD": 0x80,
     "DRAIN": 0x200,
+    "FAIL": 0x2000,
     "COMPLETING": 0x400,
     "NOT_RESPONDING": 0x800,
     "POWERED_DOWN": 0x1000,
@@ -73,7 +74,6 @@ STATE_WORDS = (
 """What sinfo names when it does not know a word."""
 
 _NEVER = (
-    "fail",
     "perfctrs",
     "planned",
     "power_down",
@@ -96,6 +96,11 @@ class _Parts(NamedTuple):
     def drains(self) -> bool:
         """Whether it takes no more jobs."""
         return "DRAIN" in self.marks
+
+    @property
+    def fails(self) -> bool:
+        """Whether it is about to fail, and does not drain."""
+        return "FAIL" in self.marks and not self.drains
 
     @property
     def sign(self) -> str:
@@ -122,6 +127,8 @@ def compact_state(state: str) -> str:
     parts = _parts(state)
     if parts.drains:
         shown = "drng" if parts.word in _BUSY else "drain"
+    elif parts.fails:
+        shown = "failg" if parts.word == "ALLOCATED" else "fail"
     elif parts.kept:
         shown = {"maint": "maint", "reserved": "resv"}[parts.kept]
     else:
@@ -134,6 +141,8 @@ def long_state(state: str) -> str:
     parts = _parts(state)
     if parts.drains:
         shown = "draining" if parts.word in _BUSY else "drained"
+    elif parts.fails:
+        shown = "failing" if parts.word == "ALLOCATED" else "fail"
     else:
         shown = parts.kept or parts.word.lower()
     return shown + parts.sign
@@ -175,6 +184,7 @@ def is_in_state(state: str, asked: str) -> bool:
         "drained": drains and word not in _BUSY,
         "draining": drains and word in _BUSY,
         "drng": drains and word in _BUSY,
+        "fail": "FAIL" in marks,
         "future": word == "FUTURE",
         "idle": word == "IDLE",
         "maint": "MAINTENANCE" in marks,

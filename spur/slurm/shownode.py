@@ -90,6 +90,10 @@ def _node_lines(node: NodeInfo, calendar: Calendar, user: Callable[[int], str]) 
     if node.reason:
         when = format_moment(node.reason_ns // _NS, calendar, empty="Unknown")
         yield f"Reason={node.reason} [{user(node.reason_uid)}@{when}]"
+    if node.comment:
+        yield f"Comment={node.comment}"
+    if node.extra:
+        yield f"Extra={node.extra}"
 
 
 def _tres(cpus: int, memory_mib: int, node: NodeInfo, gpus: int, *, is_billed: bool = False) -> str:

@@ -64,6 +64,7 @@ _ROWS = (
     _row("invalid-value", Fault.CALLER, Retry.NEVER, 1, "a field of the request has a bad value"),
     _row("unknown-job", Fault.CALLER, Retry.NEVER, 1, "no job has this id"),
     _row("unknown-node", Fault.CALLER, Retry.NEVER, 1, "no node has this name"),
+    _row("invalid-node-state", Fault.CALLER, Retry.NEVER, 1, "no node is in a state to do this in"),
     _row("unknown-partition", Fault.CALLER, Retry.NEVER, 1, "no partition has this name"),
     _row("wrong-state", Fault.CALLER, Retry.NEVER, 1, "the subject's state does not allow this"),
     _row("not-permitted", Fault.CALLER, Retry.NEVER, 1, "the actor's role does not allow this"),

@@ -36,13 +36,19 @@ class MarkNodeLost(Request, frozen=True, tag="node.mark-lost"):
 
 @request
 class UpdateNodes(Request, frozen=True, tag="node.update"):
-    """Drain nodes, take them down, or take them into use. Source: scontrol(1) update NodeName."""
+    """Drain nodes, take them down or into use, or write something of them.
+
+    Source: scontrol(1) update NodeName.
+    """
 
     nodes: str
     """A host list."""
     action: NodeAction
     reason: str
-    """Needed to drain and to take down."""
+    """Needed to drain, to fail and to take down; empty leaves the former."""
+    comment: str | None = None
+    """Free text; None leaves it as it is, as in the next."""
+    extra: str | None = None
 
 
 @request
@@ -81,6 +87,9 @@ class NodeInfo(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_un
     boot_id: bytes
     block: NodeBlock
     """All that is configured of it and its like."""
+    comment: str = ""
+    """What operators write of it, as is the next."""
+    extra: str = ""
     load_milli: int | None = None
     """Load average in thousandths, as its agent said last; None when the controller that answers
     does not know, as is the next."""

@@ -11,17 +11,18 @@ from spur_cli.registry import Command
 from spur_cli.slurm import jobcontrol, nodecontrol, shows
 from spur_cli.slurm.session import Session, guarded
 
-__all__ = ["run"]
+__all__ = ["carry_out", "run"]
 
 Verb = Callable[[Session, Layer, list[str]], int]
 
 
 def run(arguments: list[str], command: Command) -> int:
     """Carry out one keyword."""
-    return guarded("scontrol", lambda session: _scontrol(session, arguments))
+    return guarded("scontrol", lambda session: carry_out(session, arguments))
 
 
-def _scontrol(session: Session, arguments: list[str]) -> int:
+def carry_out(session: Session, arguments: list[str]) -> int:
+    """Carry out one keyword in a session. Raises: SlurmError."""
     line, words = session.options(arguments)
     if session.shows_help(line):
         return 0

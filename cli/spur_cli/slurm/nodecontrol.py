@@ -19,57 +19,75 @@ _SLURM_CONF = "/etc/slurm/slurm.conf"
 
 _ACTIONS = {
     "drain": NodeAction.DRAIN,
-    "down": NodeAction.DOWN,
+    "fail": NodeAction.FAIL,
     "resume": NodeAction.RESUME,
-    "idle": NodeAction.RESUME,
     "undrain": NodeAction.UNDRAIN,
+    "down": NodeAction.DOWN,
+    "idle": NodeAction.RESUME,
 }
+"""What may be cut short, in the order in which it is looked for."""
 
 _STATES = "NoResp DRAIN FAIL FUTURE RESUME POWER_DOWN POWER_UP UNDRAIN"
 
 _NOT_YET = frozenset(
-    {"fail", "future", "noresp", "power_down", "power_down_asap", "power_down_force", "power_up"}
+    {"future", "noresp", "power_down", "power_down_asap", "power_down_force", "power_up"}
 )
 
 _OTHERS = frozenset(
-    {"activefeatures", "availablefeatures", "comment", "cpubind", "extra", "features", "gres"}
+    {"activefeatures", "availablefeatures", "cpubind", "features", "gres"}
     | {"nodeaddr", "nodehostname", "weight"}
 )
 
+_WORDS = {
+    "invalid-node-state": "Invalid node state specified",
+    "not-permitted": "Invalid user id",
+}
+
 
 def update_nodes(session: Session, pairs: list[tuple[str, str]]) -> int:
-    """Drain nodes, take them down, or take them into use."""
-    nodes = reason = state = ""
+    """Change the state of nodes, or what is written of them.
+
+    Source: scontrol(1) update NodeName.
+    """
+    nodes = reason = ""
+    state: str | None = None
+    texts: dict[str, str] = {}
     for key, value in pairs:
         word = key.lower()
         if word in ("nodename", "node"):
             nodes = value
         elif word == "reason":
             reason = value
+            texts.setdefault(word, value)
         elif word == "state":
             state = value
+        elif word in ("comment", "extra"):
+            texts[word] = value
         elif word in _OTHERS:
             raise SlurmError(f"Update of {key} is not honoured yet", "Request aborted")
         else:
             raise SlurmError(
                 f"Update of this parameter is not supported: {key}={value}", "Request aborted"
             )
-    if not state and not reason:
+    if state is None and not texts:
         raise SlurmError("No changes specified")
-    if not state:
-        raise SlurmError("Update of Reason alone is not honoured yet", "Request aborted")
-    answer = session.ask(UpdateNodes(nodes, _action(state, reason), reason), Done)
+    action = NodeAction.NONE if state is None else _action(state, reason)
+    request = UpdateNodes(nodes, action, reason, texts.get("comment"), texts.get("extra"))
+    answer = session.ask(request, Done)
     if not isinstance(answer, Rejection):
         return 0
-    sentence = "Invalid user id" if answer.code == "not-permitted" else sentence_of(answer)
-    raise SlurmError(f"slurm_update error: {sentence}")
+    if answer.code == "invalid-node-state" and (state or "").lower() == "idle":
+        return 0  # it is in use already, and was not asked to come back
+    raise SlurmError(f"slurm_update error: {_WORDS.get(answer.code) or sentence_of(answer)}")
 
 
 def _action(state: str, reason: str) -> NodeAction:
     word = state.lower()
     if word in _NOT_YET:
         raise SlurmError(f"State={state} is not honoured yet", "Request aborted")
-    action = _ACTIONS.get(word)
+    action = _ACTIONS.get(word) or next(
+        (action for name, action in _ACTIONS.items() if word and name.startswith(word)), None
+    )
     if action is None:
         raise SlurmError(
             f"Invalid input: state={state}",
@@ -77,7 +95,7 @@ def _action(state: str, reason: str) -> NodeAction:
             f"Valid states are: {_STATES}",
             "Not all states are valid given a node's prior state",
         )
-    if action in (NodeAction.DRAIN, NodeAction.DOWN) and not reason:
+    if action in (NodeAction.DRAIN, NodeAction.FAIL, NodeAction.DOWN) and not reason:
         raise SlurmError(
             "You must specify a reason when DOWNING or DRAINING a node. Request denied"
         )

@@ -113,7 +113,7 @@ def _fetch_out(session: Session, queue: Queue) -> frozenset[str]:
     if isinstance(listed, Rejection):
         # A node is not configured any more: the reason is shown without its nodes.
         return frozenset()
-    marks = {"DOWN", "DRAIN", "NOT_RESPONDING", "UNKNOWN"}
+    marks = {"DOWN", "DRAIN", "FAIL", "NOT_RESPONDING", "UNKNOWN"}
     return frozenset(
         node.name for node in listed.nodes if not marks.isdisjoint(node.state.split("+"))
     )

@@ -66,7 +66,7 @@ def _registered() -> Iterator[None]:
 
 
 LOST = NodeLost(NodeName("n1"), 0)
-UPDATED = NodesUpdated((NodeName("n1"),), NodeAction.DRAIN, "fans")
+UPDATED = NodesUpdated((NodeName("n1"),), NodeAction.DRAIN, "fans", None, None)
 
 
 @pytest.mark.usefixtures("_registered")
