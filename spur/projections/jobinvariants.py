@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from spur.projections.counters import JOB_ID_COUNTER, counter
 from spur.projections.invariants import invariant
-from spur.projections.jobviews import job_view
+from spur.projections.jobviews import encoded_view, job_view
 from spur.projections.nodes import block_of
 from spur.projections.resources import held_shares
 from spur.projections.runrows import FINAL, RunRow
@@ -155,5 +153,5 @@ def ids_beyond(state: State) -> Iterator[str]:
 def stale_views(state: State) -> Iterator[str]:
     """A row of the queue that was encoded before says what it would say now."""
     for job_id, encoded in sorted(state.encoded_views.rows.items()):
-        if job_id not in state.jobs or msgspec.msgpack.encode(job_view(state, job_id)) != encoded:
+        if job_id not in state.jobs or encoded_view(job_view(state, job_id)) != encoded:
             yield f"the encoded row of job {job_id} is stale"

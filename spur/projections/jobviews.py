@@ -8,9 +8,10 @@ looks at a bounded number of rows, so that no query holds the loop.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from spur.projections.arrays import ArrayJobs
 from spur.projections.dependencies import DependencyRow, never_holds
@@ -24,6 +25,8 @@ from spur.wire.jobs import (
     DependencyView,
     GroupReasonView,
     JobFilter,
+    JobKind,
+    JobOwn,
     JobPage,
     JobView,
 )
@@ -33,16 +36,22 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PAGE_BYTES_MAX",
+    "PAGE_FRESH_MAX",
     "PAGE_ROWS_MAX",
     "PAGE_SCAN_MAX",
     "EncodedOfArrays",
+    "EncodedView",
     "EncodedViews",
+    "encoded_view",
     "job_page",
     "job_view",
 ]
 
-PAGE_ROWS_MAX = 1_000
+PAGE_ROWS_MAX = 5_000
 """Rows of one page."""
+
+PAGE_FRESH_MAX = 1_000
+"""Rows of one page that nobody asked for since they changed: they take most of the time."""
 
 PAGE_BYTES_MAX = 4 << 20
 """Bytes of rows after which a page ends: a job of a thousand nodes is a long row."""
@@ -56,11 +65,27 @@ NOWHERE = PartitionName("")
 _ENCODE = msgspec.msgpack.Encoder().encode
 
 
+class EncodedView(NamedTuple):
+    """An encoded row: a `JobOwn`, and the `JobView` that it shares with its like."""
+
+    own: bytes
+    common: bytes
+
+
 class EncodedViews:
     """Encoded rows by job: forgotten at each change of the job or its run."""
 
     def __init__(self) -> None:
-        self.rows: dict[JobId, bytes] = {}
+        self.rows: dict[JobId, EncodedView] = {}
+        self._newest = b""
+
+    def keep(self, job_id: JobId, row: EncodedView) -> EncodedView:
+        """Keep a row and return it; what it shares with the one before it is kept once."""
+        if row.common == self._newest:
+            row = EncodedView(row.own, self._newest)
+        self._newest = row.common
+        self.rows[job_id] = row
+        return row
 
     def change(self, key: JobId, old: Any, new: Any) -> None:
         """Forget what was made of the row."""
@@ -147,6 +172,8 @@ def job_view(state: State, job_id: JobId) -> JobView:
     waits = state.dependencies.get(job_id)
     return JobView(
         job_id,
+        job.submit_ns,
+        run.since_ns,
         job.array_id,
         job.tasks,
         state.arrays[job.array_id].throttle if job.array_id else 0,
@@ -162,8 +189,6 @@ def job_view(state: State, job_id: JobId) -> JobView:
         state.shared.shape(job.spec.ask) if pending else b"",
         run.hold,
         run.priority,
-        job.submit_ns,
-        run.since_ns,
         NOWHERE if started is None else started.partition,
         0 if started is None else started.start_ns,
         0 if started is None else started.limit_ns,
@@ -175,16 +200,27 @@ def job_view(state: State, job_id: JobId) -> JobView:
     )
 
 
+def encoded_view(view: JobView) -> EncodedView:
+    """Return a row's two parts."""
+    own = JobOwn(view.job_id, view.submit_ns, view.since_ns)
+    return EncodedView(
+        _ENCODE(own), _ENCODE(replace(view, job_id=JobId(0), submit_ns=0, since_ns=0))
+    )
+
+
 def job_page(state: State, wanted: JobFilter, *, after: JobId, limit: int) -> JobPage:
     """Return a slice of the queue."""
-    encoded = state.encoded_views.rows
-    rows: list[msgspec.Raw] = []
+    views = state.encoded_views
+    encoded = views.rows
+    kinds: dict[bytes, list[msgspec.Raw]] = {}
     groups: set[GroupKey] = set()
-    looked_at = size = 0
+    found = looked_at = size = fresh = 0
     following: JobId | None = None
     jobs, runs, is_wanted = state.jobs.rows, state.runs.rows, test_of(state, wanted)
     for job_id in candidate_jobs(state, wanted, after):
-        if len(rows) == limit or looked_at == PAGE_SCAN_MAX or size >= PAGE_BYTES_MAX:
+        if found == limit or looked_at == PAGE_SCAN_MAX or fresh == PAGE_FRESH_MAX:
+            break
+        if size >= PAGE_BYTES_MAX:
             break
         looked_at += 1
         following = job_id
@@ -193,14 +229,24 @@ def job_page(state: State, wanted: JobFilter, *, after: JobId, limit: int) -> Jo
             continue
         row = encoded.get(job_id)
         if row is None:
-            row = encoded[job_id] = _ENCODE(job_view(state, job_id))
-        rows.append(msgspec.Raw(row))
-        size += len(row)
-        if run.phase is Phase.PENDING:
-            groups.add((job.spec.partitions[0], state.shared.shape(job.spec.ask)))
+            row = views.keep(job_id, encoded_view(job_view(state, job_id)))
+            fresh += 1
+        own, common = row
+        owns = kinds.get(common)
+        if owns is None:
+            owns = kinds[common] = []
+            size += len(common)
+            if run.phase is Phase.PENDING:  # equal rows are of one group
+                groups.add((job.spec.partitions[0], state.shared.shape(job.spec.ask)))
+        owns.append(msgspec.Raw(own))
+        found += 1
+        size += len(own)
     else:
         following = None
-    return JobPage(tuple(rows), following, _reasons(state, groups))
+    rows = tuple(
+        JobKind(msgspec.Raw(common), msgspec.Raw(_ENCODE(owns))) for common, owns in kinds.items()
+    )
+    return JobPage(rows, following, _reasons(state, groups))
 
 
 def _reasons(state: State, groups: set[GroupKey]) -> tuple[GroupReasonView, ...]:

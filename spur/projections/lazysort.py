@@ -80,13 +80,18 @@ class LazySorted(Generic[T]):
         first = self._start if after is None else bisect_right(items, after, self._start)
         other = 0 if after is None else bisect_right(recent, after)
         last: T | None = None
-        while first < len(items) or other < len(recent):
-            if other < len(recent) and (first == len(items) or recent[other] < items[first]):
+        while other < len(recent):
+            if first == len(items) or recent[other] < items[first]:
                 item = recent[other]
                 other += 1
             else:
                 item = items[first]
                 first += 1
+            if item != last and holds(item):
+                last = item
+                yield item
+        for place in range(first, len(items)):
+            item = items[place]
             if item != last and holds(item):
                 last = item
                 yield item

@@ -14,7 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
-__all__ = ["LONG_SIZE", "Cell", "Column", "Layout", "pad", "parse_format", "parse_long_format"]
+__all__ = [
+    "LONG_SIZE",
+    "Cell",
+    "Column",
+    "Layout",
+    "pad",
+    "parse_format",
+    "parse_long_format",
+    "plain",
+    "shape_of",
+]
 
 T = TypeVar("T")
 
@@ -41,6 +51,8 @@ class Column(NamedTuple, Generic[T]):
     """Whether a value that is wider than its size is cut; lengths of time are not."""
     is_text: bool = False
     """Whether it shows what only some may read, and what is therefore asked for apart."""
+    is_own: bool = False
+    """Whether rows that are equal but for their number and their times differ in it."""
 
 
 class Cell(NamedTuple, Generic[T]):
@@ -77,23 +89,24 @@ class Layout(NamedTuple, Generic[T]):
 
     def lines(self, rows: Iterable[T]) -> Iterator[str]:
         """Yield the line of each row."""
-        shape = "".join([_plain(self.prefix), *map(_shape, self.cells)])
+        shape = "".join([plain(self.prefix), *map(shape_of, self.cells)])
         values = [cell.column.value for cell in self.cells if cell.column is not None]
         for row in rows:
             yield shape % tuple([value(row) for value in values])
 
 
-def _shape(cell: Cell[T]) -> str:
+def shape_of(cell: Cell[T]) -> str:
     """Return a cell for the operator %, which pads and cuts by itself."""
     column, size, is_right, suffix = cell
     if column is None:
-        return _plain(suffix)
+        return plain(suffix)
     width = f"{'' if is_right else '-'}{size}" if size else ""
     cut = f".{size}" if size and column.cuts else ""
-    return f"%{width}{cut}s{_plain(suffix)}"
+    return f"%{width}{cut}s{plain(suffix)}"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return a text that the operator % leaves as it is."""
     return text.replace("%", "%%")
 
 

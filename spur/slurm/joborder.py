@@ -8,20 +8,31 @@ Source: squeue(1) --sort; transcripts of Slurm 22.05.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
 
+from spur.slurm.bunches import Bunch
 from spur.slurm.columns import jobline as at
 from spur.slurm.columns.jobline import JobLine
 from spur.values.states import JobState
 
-__all__ = ["DEFAULT_SORT", "START_SORT", "SortKey", "parse_sort", "sorted_lines"]
+__all__ = ["DEFAULT_SORT", "START_SORT", "SortKey", "parse_sort", "sorted_bunches"]
 
 DEFAULT_SORT = "P,t,-p"
 START_SORT = "S"
 
-SortKey = tuple[Callable[[JobLine], Any], bool]
-"""What to sort by (values of one type, comparable), and whether the highest comes first."""
+
+class SortKey(NamedTuple):
+    """One thing to sort by."""
+
+    value: Callable[[JobLine], Any]
+    """Values of one type, comparable."""
+    is_down: bool
+    """Whether the highest comes first."""
+    is_own: bool
+    """Whether the lines of a bunch differ in it."""
+
 
 _STATES = (
     "PENDING",
@@ -43,6 +54,10 @@ _RANKS = {JobState(word): rank for rank, word in enumerate(_STATES)}
 
 def _rank(line: JobLine) -> int:
     return _RANKS[line.job.state]
+
+
+_OWN = frozenset("AFiKV")
+"""Letters in which the lines of a bunch differ."""
 
 
 def _number(line: JobLine) -> tuple[int, int]:
@@ -119,23 +134,63 @@ def parse_sort(text: str) -> list[SortKey]:
             key = _KEYS.get(letter)
             if key is None:
                 raise ValueError(letter)
-            keys.append((key, is_down))
+            keys.append(SortKey(key, is_down, letter in _OWN))
             is_down = False
     return keys
 
 
-def sorted_lines(lines: Iterable[JobLine], keys: list[SortKey]) -> list[JobLine]:
-    """Return the lines in order."""
-    ordered = sorted(lines, key=_settled)
-    for key, is_down in reversed(keys):
-        ordered.sort(key=key, reverse=is_down)
-    return ordered
+def sorted_bunches(
+    bunches: Iterable[Bunch], keys: Sequence[SortKey]
+) -> Iterator[tuple[Bunch, Sequence[int]]]:
+    """Yield all lines in order: of which bunch they are, and which of it."""
+    if any(key.is_own for key in keys):
+        bunches = [single for bunch in bunches for single in bunch.apart()]
+    keyed = [(tuple(key.value(bunch.line) for key in keys), bunch) for bunch in bunches]
+    for place in reversed(range(len(keys))):
+        _sort_by(keyed, place, is_down=keys[place].is_down)
+    for _, found in groupby(keyed, key=_values):
+        equal = [bunch for _, bunch in found]
+        if len(equal) == 1:
+            yield equal[0], _settled(equal[0])
+        else:
+            yield from _merged(equal)
 
 
-def _settled(line: JobLine) -> tuple[int, int, int, tuple[int, int]]:
-    job = line.job
-    waits = job.state is JobState.PENDING
-    number = _number(line)
-    if waits:
-        return -at.start_s(line), 0, -number[0], number
-    return -at.start_s(line), 1, 0, number
+_Keyed = tuple[tuple[Any, ...], Bunch]
+
+
+def _values(keyed: _Keyed) -> tuple[Any, ...]:
+    return keyed[0]
+
+
+def _sort_by(keyed: list[_Keyed], place: int, *, is_down: bool) -> None:
+    keyed.sort(key=lambda one: one[0][place], reverse=is_down)
+
+
+def _settled(bunch: Bunch) -> Sequence[int]:
+    """Return the places of a bunch's lines in their settled order."""
+    places = range(bunch.size)
+    is_newest_first = bunch.owns and bunch.line.job.state is JobState.PENDING
+    return places[::-1] if is_newest_first else places
+
+
+def _merged(bunches: list[Bunch]) -> Iterator[tuple[Bunch, Sequence[int]]]:
+    """Yield the lines of bunches that are equal in all keys, in their settled order."""
+    found: list[tuple[int, int, int, int, int, int, int]] = []
+    for which, bunch in enumerate(bunches):
+        line = bunch.line
+        start = -at.start_s(line)
+        waits = line.job.state is JobState.PENDING
+        numbers: list[tuple[int, int]]
+        if bunch.tasks:
+            first = line.job.array_id
+            numbers = [(first, task) for task in bunch.tasks]
+        elif bunch.owns:
+            numbers = [(own.job_id, 0) for own in bunch.owns]
+        else:
+            numbers = [_number(line)]
+        for place, (major, minor) in enumerate(numbers):
+            rank = (0, -major) if waits else (1, 0)
+            found.append((start, *rank, major, minor, which, place))
+    for *_, which, place in sorted(found):
+        yield bunches[which], (place,)

@@ -21,7 +21,7 @@ from spur.values.errors import SpurError
 from spur.values.ids import JobId
 from spur.wire.cluster import Configured, Reconfigure, ReplicaInfo, ShowReplica
 from spur.wire.declare import Attachment
-from spur.wire.jobs import JobAccepted, JobFilter, JobPage, QueryJobs, SubmitJob, decode_job_view
+from spur.wire.jobs import JobAccepted, JobFilter, JobPage, QueryJobs, SubmitJob, page_views
 
 __all__ = ["SECRET", "configure", "info", "jobs", "submit", "submit_many", "submit_one", "until"]
 
@@ -76,7 +76,7 @@ def jobs(client: BlockingClient) -> dict[str, int]:
         page = client.ask(QueryJobs(JobFilter(), after, 1000), JobPage)
         if not isinstance(page, JobPage):
             raise SpurError(str(page))
-        for view in map(decode_job_view, page.rows):
+        for view in page_views(page):
             if view.spec.name in found:
                 raise SpurError(f"{view.spec.name} is there twice")
             found[view.spec.name] = view.job_id

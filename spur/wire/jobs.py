@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
+from msgspec.structs import astuple
 
 from spur.values.arrays import TaskSet
 from spur.values.dependencies import Condition, Dependency
@@ -22,6 +25,8 @@ __all__ = [
     "JobAccepted",
     "JobChanges",
     "JobFilter",
+    "JobKind",
+    "JobOwn",
     "JobPage",
     "JobView",
     "Part",
@@ -31,7 +36,9 @@ __all__ = [
     "SignalJob",
     "SubmitJob",
     "UpdateJob",
-    "decode_job_view",
+    "decode_kind",
+    "page_views",
+    "with_own",
 ]
 
 
@@ -166,7 +173,7 @@ class QueryJobs(Request, frozen=True, tag="jobs.query"):
     after: JobId
     """The slice begins above this id; 0 for the first."""
     limit: int
-    """Rows at most, from 1 to 1000; there may be fewer although more follow."""
+    """Rows at most, from 1 to 5000; there may be fewer although more follow."""
 
 
 class ConditionView(Part, frozen=True):
@@ -190,7 +197,11 @@ class DependencyView(Part, frozen=True):
 class JobView(Part, frozen=True):
     """One row of the queue: a job, or the tasks of an array that have all in common."""
 
+    # What even equal jobs have each for itself comes first: see `JobOwn`.
     job_id: JobId
+    submit_ns: int
+    since_ns: int
+    """Since when this run waits, or waited."""
     array_id: JobId
     """0 for a job that is no array."""
     tasks: TaskSet | None
@@ -211,9 +222,6 @@ class JobView(Part, frozen=True):
     """With the first partition, the group that a pending job belongs to; empty otherwise."""
     hold: Hold
     priority: int | None
-    submit_ns: int
-    since_ns: int
-    """Since when this run waits, or waited."""
     partition: PartitionName
     """Where it runs or ran; empty when it has not started."""
     start_ns: int
@@ -230,6 +238,23 @@ class JobView(Part, frozen=True):
     """What it still waits for in other jobs."""
 
 
+class JobOwn(Part, frozen=True):
+    """What even equal jobs have each for itself: the first fields of their `JobView`."""
+
+    job_id: JobId
+    submit_ns: int
+    since_ns: int
+
+
+class JobKind(Part, frozen=True):
+    """Jobs of a page that are equal but for what each has for itself."""
+
+    common: msgspec.Raw
+    """A `JobView` with 0 for what is each job's own."""
+    own: msgspec.Raw
+    """A `JobOwn` for each job, in order of their ids."""
+
+
 class GroupReasonView(Part, frozen=True):
     """Why the pending jobs of one partition and one shape wait."""
 
@@ -240,19 +265,31 @@ class GroupReasonView(Part, frozen=True):
 
 @answer
 class JobPage(Answer, frozen=True, tag="jobs.page"):
-    """A slice of the queue."""
+    """A slice of the queue: what equal jobs share is in it once."""
 
-    rows: tuple[msgspec.Raw, ...]
-    """Each a `JobView`: see `decode_job_view`."""
+    kinds: tuple[JobKind, ...]
     next: JobId | None
     """What to ask the next slice `after`; None when this was the last."""
     reasons: tuple[GroupReasonView, ...]
     """Of the groups of the pending jobs among the rows."""
 
 
-_DECODER = msgspec.msgpack.Decoder(JobView)
+_COMMON = msgspec.msgpack.Decoder(JobView)
+_OWN = msgspec.msgpack.Decoder(tuple[JobOwn, ...])
 
 
-def decode_job_view(row: msgspec.Raw) -> JobView:
-    """Read one row of a page."""
-    return _DECODER.decode(row)
+def decode_kind(kind: JobKind) -> tuple[JobView, tuple[JobOwn, ...]]:
+    """Read what the jobs of a kind share, with 0 for what is each job's own, and that."""
+    return _COMMON.decode(kind.common), _OWN.decode(kind.own)
+
+
+def with_own(common: JobView, owns: Iterable[JobOwn]) -> list[JobView]:
+    """Return the rows of jobs that share what `common` says."""
+    shared = astuple(common)[3:]
+    return [JobView(own.job_id, own.submit_ns, own.since_ns, *shared) for own in owns]
+
+
+def page_views(page: JobPage) -> list[JobView]:
+    """Return the rows of a page, in order of their ids."""
+    views = [view for kind in page.kinds for view in with_own(*decode_kind(kind))]
+    return sorted(views, key=lambda view: view.job_id)

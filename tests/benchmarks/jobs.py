@@ -80,7 +80,7 @@ async def _has_any(client: Client, states: tuple[JobState, ...]) -> bool:
     page = await client.ask(QueryJobs(JobFilter(states=states), JobId(0), 1), JobPage)
     if not isinstance(page, JobPage):
         raise RuntimeError(f"the queue was not shown: {page}")
-    return bool(page.rows)
+    return bool(page.kinds)
 
 
 def _submission(partition: str) -> SubmitJob:

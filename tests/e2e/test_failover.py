@@ -13,7 +13,7 @@ from spur.values.config import ConfigFile
 from spur.values.configfile import CONFIG_FILE
 from spur.values.ids import JobId
 from spur.wire.cluster import Configured, Reconfigure
-from spur.wire.jobs import JobAccepted, JobFilter, JobPage, QueryJobs
+from spur.wire.jobs import JobAccepted, JobFilter, JobPage, QueryJobs, page_views
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ async def submit_through_kills(controllers: Controllers, kills: int) -> list[int
             leader.start()
         page = await client.ask(QueryJobs(JobFilter(), JobId(0), 1000), JobPage)
         assert isinstance(page, JobPage)
-        assert len(page.rows) == len(accepted)
+        assert len(page_views(page)) == len(accepted)
     return accepted
 
 
@@ -63,6 +63,6 @@ def test_restarted_cluster_has_everything(controllers: Controllers) -> None:
         async with controllers.client() as client:
             page = await client.ask(QueryJobs(JobFilter(), JobId(0), 1000), JobPage)
         assert isinstance(page, JobPage)
-        return len(page.rows)
+        return len(page_views(page))
 
     assert asyncio.run(count()) == 5

@@ -22,7 +22,7 @@ from spur.wire.jobs import (
     JobPage,
     QueryJobs,
     UpdateJob,
-    decode_job_view,
+    page_views,
 )
 
 QUICK_S = 2.0
@@ -75,7 +75,7 @@ def test_sigterm_is_quick_and_clean(controllers: Controllers) -> None:
 def priority_of(page: object) -> int | None:
     """Return the priority of the only job on a page."""
     assert isinstance(page, JobPage)
-    [view] = map(decode_job_view, page.rows)
+    [view] = page_views(page)
     return view.priority
 
 
@@ -137,7 +137,7 @@ def test_lone_survivor_decides_nothing_and_says_how_old_its_state_is(
         with controllers.blocking(survivor) as local:
             page = local.ask(everything, JobPage, warn=warnings.append)
             assert isinstance(page, JobPage)
-            assert len(page.rows) == len(made)
+            assert len(page_views(page)) == len(made)
             assert "no quorum of controllers answers: this is the state at entry" in warnings[0]
             with pytest.raises(SpurError, match="no quorum of controllers answers"):
                 local.ask(everything, JobPage, deadline_s=0.5)

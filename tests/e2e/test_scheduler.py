@@ -26,7 +26,7 @@ from spur.values.states import JobState, NodeAction, NodeShareState, Reason
 from spur.values.tres import cpu_set
 from spur.wire.cluster import Configured, Reconfigure
 from spur.wire.declare import Done
-from spur.wire.jobs import JobAccepted, JobFilter, JobPage, JobView, QueryJobs, decode_job_view
+from spur.wire.jobs import JobAccepted, JobFilter, JobPage, JobView, QueryJobs, page_views
 from spur.wire.nodes import RegisterNode, UpdateNodes
 from spur.wire.runs import ReportAnswered, ReportRun
 
@@ -86,7 +86,7 @@ class Real:
     def job(self, client: BlockingClient, job_id: JobId) -> JobView:
         page = client.ask(QueryJobs(JobFilter(job_ids=(job_id,)), JobId(0), 10), JobPage)
         assert isinstance(page, JobPage)
-        view = decode_job_view(page.rows[0])
+        view = page_views(page)[0]
         shown = {group.shape: group.reason for group in page.reasons}
         if view.state is JobState.PENDING and view.reason is Reason.NONE:
             return replace(view, reason=shown.get(view.shape, Reason.NONE))

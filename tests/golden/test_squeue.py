@@ -19,11 +19,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from spur.slurm.bunches import Bunch, Typesetter
 from spur.slurm.columns.jobline import JobLine
 from spur.slurm.columns.jobs import BY_LETTER, BY_NAME, DEFAULT_FORMAT, LONG_FORMAT
 from spur.slurm.formats import parse_format, parse_long_format
 from spur.slurm.getopt import parse_arguments
-from spur.slurm.joborder import DEFAULT_SORT, parse_sort, sorted_lines
+from spur.slurm.joborder import DEFAULT_SORT, parse_sort, sorted_bunches
 from spur.slurm.layers import layer_of
 from spur.slurm.options import OPTIONS
 from spur.slurm.showjob import show_job
@@ -34,7 +35,6 @@ from spur.values.jobspec import JobSpec, JobText, ResourceAsk, Sharing
 from spur.values.states import Hold, JobState, Reason
 from spur.values.tres import GresAsk, NodeShare, Per
 from spur.wire.jobs import JobView
-from spur_cli.slurm.queue import split_tasks
 
 CASES: list[dict[str, Any]] = json.loads(  # as recorded: texts and statuses
     (Path(__file__).parent / "slurm" / "squeue.json").read_text(encoding="utf-8")
@@ -446,10 +446,9 @@ def test_squeue_shows_what_slurm_showed(case: dict[str, Any]) -> None:
         layout = parse_format(LONG_FORMAT if "long" in values else DEFAULT_FORMAT, BY_LETTER)
     now_ns = (SCENE_S + case["now_s"]) * NS
     lines = [row._replace(now_ns=now_ns, converts="noconvert" not in values) for row in SCENE]
-    if "array" in values:
-        lines = list(split_tasks(lines))
-    shown = [layout.header()]
-    shown += map(layout.line, sorted_lines(lines, parse_sort(values.get("sort", DEFAULT_SORT))))
+    bunches = [Bunch(row).split() if "array" in values else Bunch(row) for row in lines]
+    found = sorted_bunches(bunches, parse_sort(values.get("sort", DEFAULT_SORT)))
+    shown = [layout.header(), *Typesetter(layout).texts(found)]
     # The first line of -l is the date.
     assert shown == (case["stdout"][1:] if "long" in values else case["stdout"])
     assert words == []
@@ -488,7 +487,8 @@ def test_jobs_that_nobody_ranked_stand_by_their_nice() -> None:
         return base._replace(job=replace(base.job, spec=spec, priority=None, hold=hold))
 
     rows = [job("held", 0, Hold.USER), job("nice", 500), job("plain", 0)]
-    shown = [row.job.spec.name for row in sorted_lines(rows, parse_sort("-p"))]
+    found = sorted_bunches(map(Bunch, rows), parse_sort("-p"))
+    shown = [bunch.line.job.spec.name for bunch, _ in found]
     assert shown == ["plain", "nice", "held"]
 
 

@@ -37,7 +37,7 @@ from spur.wire.jobs import (
     JobPage,
     QueryJobs,
     UpdateJob,
-    decode_job_view,
+    page_views,
 )
 from spur.wire.nodes import MarkNodeLost, RegisterNode
 from spur.wire.runs import PlaceJobs, Placement, ReportAnswered, ReportRun
@@ -227,7 +227,7 @@ def deposed_leader_asked() -> None:
     newer = _submitted(script, "after")
     query = QueryJobs(JobFilter(job_ids=(job_id,)), JobId(0), 10)
     page = _heard(script, script.call(old.me, query, ADMINISTRATOR))
-    if isinstance(page, JobPage) and decode_job_view(page.rows[0]).priority != 7:
+    if isinstance(page, JobPage) and page_views(page)[0].priority != 7:
         raise Violation("a deposed leader answered with what was true before")
     hold = script.call(old.me, HoldJob(newer, None, Hold.ADMIN), ADMINISTRATOR)
     refused = _heard(script, hold)
@@ -267,7 +267,7 @@ def old_report_of_a_requeued_job() -> None:
     answer = script.ask(report, n1)
     query = QueryJobs(JobFilter(job_ids=(job_id,)), JobId(0), 10)
     page = script.ask(query, ADMINISTRATOR)
-    row = decode_job_view(page.rows[0]) if isinstance(page, JobPage) else None
+    row = page_views(page)[0] if isinstance(page, JobPage) else None
     is_void = isinstance(answer, ReportAnswered) and answer.outcome == "void"
     if row is None or row.state is not JobState.RUNNING or not is_void:
         raise Violation(f"the report of run 0 was answered with {answer}, and run 1 is {row}")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from spur.slurm.bunches import Bunch, Typesetter
 from spur.slurm.columns.jobline import JobLine
 from spur.slurm.columns.jobs import (
     BY_LETTER,
@@ -18,7 +19,7 @@ from spur.slurm.columns.jobs import (
 )
 from spur.slurm.formats import Layout, parse_format, parse_long_format
 from spur.slurm.jobids import JobName, parse_job_name, split_names
-from spur.slurm.joborder import DEFAULT_SORT, START_SORT, SortKey, parse_sort, sorted_lines
+from spur.slurm.joborder import DEFAULT_SORT, START_SORT, SortKey, parse_sort, sorted_bunches
 from spur.slurm.layers import Layer
 from spur.slurm.statewords import COMPLETING, LIVE_STATES, parse_state
 from spur.slurm.timespec import parse_time_limit
@@ -29,7 +30,7 @@ from spur.values.states import JobState
 from spur.wire.jobs import JobFilter
 from spur_cli.registry import Command
 from spur_cli.slurm.people import user_id
-from spur_cli.slurm.queue import Queue, fetch_queue, lines_of, split_tasks
+from spur_cli.slurm.queue import Queue, bunches_of, fetch_queue
 from spur_cli.slurm.session import Session, guarded
 
 __all__ = ["run"]
@@ -74,11 +75,12 @@ def _show(session: Session, line: Layer, values: Values) -> int:
     _write_header(values, layout.header())
     keys = _sort_keys(values)
     with_texts = any(cell.column is not None and cell.column.is_text for cell in layout.cells)
-    shown: list[JobLine] = []
+    shown: list[Bunch] = []
     if wanted is not None:
         cluster = _cluster(session, layout)
-        shown = _lines(session, values, wanted, names, with_texts=with_texts, cluster=cluster)
-    sys.stdout.write("".join(f"{text}\n" for text in layout.lines(sorted_lines(shown, keys))))
+        shown = _bunches(session, values, wanted, names, with_texts=with_texts, cluster=cluster)
+    texts = Typesetter(layout).texts(sorted_bunches(shown, keys))
+    sys.stdout.write("\n".join([*texts, ""]))
     return 0
 
 
@@ -221,7 +223,7 @@ def _check_nodes(session: Session, nodes: str) -> None:
         raise SlurmError(f"slurm_load_node error: {sentence_of(answer)}")
 
 
-def _lines(
+def _bunches(
     session: Session,
     values: Values,
     wanted: JobFilter,
@@ -229,21 +231,23 @@ def _lines(
     *,
     with_texts: bool,
     cluster: str,
-) -> list[JobLine]:
+) -> list[Bunch]:
     queue = fetch_queue(session, wanted)
     if isinstance(queue, Rejection):
         raise SlurmError(f"slurm_load_jobs error: {sentence_of(queue)}", *_hint(queue))
-    if len(names) == 1 and not queue.jobs and wanted == JobFilter(job_ids=wanted.job_ids):
+    if len(names) == 1 and not queue.kinds and wanted == JobFilter(job_ids=wanted.job_ids):
         raise SlurmError("slurm_load_jobs error: Invalid job id specified")
     _keep_asked(queue, values, names)
-    lines = lines_of(session, queue, cluster, with_texts=with_texts)
+    bunches = bunches_of(session, queue, cluster, with_texts=with_texts)
     if values.get("noconvert"):
-        lines = [line._replace(converts=False) for line in lines]
+        bunches = [bunch._replace(line=bunch.line._replace(converts=False)) for bunch in bunches]
     if values.get("array"):
-        lines = list(split_tasks(lines))
+        bunches = [bunch.split() for bunch in bunches]
+    if any(name.tasks is not None for name in names):
+        bunches = [single for bunch in bunches for single in bunch.apart()]
     for test in _tests(values, names):
-        lines = [line for line in lines if test(line)]
-    return lines
+        bunches = [bunch for bunch in bunches if test(bunch.line)]
+    return bunches
 
 
 def _hint(rejection: Rejection) -> tuple[str, ...]:
@@ -256,13 +260,11 @@ def _keep_asked(queue: Queue, values: Values, names: list[JobName]) -> None:
     states = _states(values)
     if names and states is not None:
         completes = COMPLETING in states
-        queue.jobs = [
-            job for job in queue.jobs if job.state in states or (completes and job.completing)
-        ]
+        queue.keep(lambda job: job.state in states or (completes and job.completing))
 
 
 def _tests(values: Values, names: list[JobName]) -> list[Callable[[JobLine], bool]]:
-    """Return the conditions that no controller is asked for."""
+    """Return the conditions that no controller is asked for, the same for all lines of a bunch."""
     tests: list[Callable[[JobLine], bool]] = []
     if any(name.tasks is not None for name in names):
         tests.append(lambda line: any(_is_named(line, name) for name in names))

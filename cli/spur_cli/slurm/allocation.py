@@ -22,7 +22,7 @@ from spur.wire.jobs import (
     JobView,
     QueryJobs,
     SubmitJob,
-    decode_job_view,
+    page_views,
 )
 from spur.wire.steps import ReleaseAllocation
 from spur_cli.slurm.session import Session
@@ -52,11 +52,7 @@ def look_up(session: Session, job_id: JobId) -> JobView | None:
         raise SlurmError(
             error_line(session.program, f"Unable to query job {job_id}: {sentence_of(page)}")
         )
-    for row in page.rows:
-        job = decode_job_view(row)
-        if job.job_id == job_id:
-            return job
-    return None
+    return next((job for job in page_views(page) if job.job_id == job_id), None)
 
 
 def obtain(

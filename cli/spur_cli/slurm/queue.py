@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 
+from spur.slurm.bunches import Bunch
 from spur.slurm.columns.jobline import JobLine
 from spur.slurm.jobids import TASKS_LETTERS
-from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
 from spur.values.hostlist import format_hostlist, parse_hostlist
 from spur.values.ids import JobId, PartitionName
 from spur.values.jobspec import JobText, decode_text
 from spur.values.states import JobState, Reason
-from spur.wire.jobs import JobFilter, JobPage, JobView, QueryJobs, decode_job_view
+from spur.wire.jobs import (
+    JobFilter,
+    JobOwn,
+    JobPage,
+    JobView,
+    QueryJobs,
+    decode_kind,
+    with_own,
+)
 from spur.wire.nodes import ListNodes, NodeList
 from spur.wire.partitions import ListPartitions, PartitionInfo, PartitionList
 from spur_cli.slurm.people import LocalCalendar, group_name, user_name
 from spur_cli.slurm.session import Session
 
-__all__ = ["Queue", "fetch_queue", "fetch_texts", "lines_of", "split_tasks"]
+__all__ = ["Queue", "bunches_of", "fetch_queue", "fetch_texts", "lines_of"]
+
+JOB_ROWS = 5000
+"""Of a page of jobs."""
 
 PAGE_ROWS = 1000
+"""Of any other page."""
 
 _GONE = b"(erased)"
 
@@ -33,11 +45,22 @@ class Queue:
     """Jobs, and what their partitions add to them."""
 
     def __init__(self) -> None:
-        self.jobs: list[JobView] = []
+        self.kinds: dict[bytes, tuple[JobView, list[JobOwn]]] = {}
+        """What equal jobs share, with 0 for what is each job's own, and that, by number."""
         self.reasons: dict[tuple[PartitionName, bytes], Reason] = {}
         self.partitions: dict[PartitionName, PartitionInfo] = {}
         self.out: frozenset[str] = frozenset()
         """Nodes out of use, of those that waiting jobs name."""
+
+    @property
+    def jobs(self) -> list[JobView]:
+        """The jobs one by one, by number."""
+        views = [view for common, owns in self.kinds.values() for view in with_own(common, owns)]
+        return sorted(views, key=lambda view: view.job_id)
+
+    def keep(self, test: Callable[[JobView], bool]) -> None:
+        """Drop the jobs whose common part fails a test."""
+        self.kinds = {key: kind for key, kind in self.kinds.items() if test(kind[0])}
 
     def reason(self, job: JobView, now_ns: int) -> str:
         """Return why a job waits, or ended so; with the nodes that it names and that are out."""
@@ -74,16 +97,14 @@ def fetch_queue(session: Session, wanted: JobFilter) -> Queue | Rejection:
     queue = Queue()
     after: JobId | None = JobId(0)
     while after is not None:
-        page = session.ask(QueryJobs(wanted, after, PAGE_ROWS), JobPage)
+        page = session.ask(QueryJobs(wanted, after, JOB_ROWS), JobPage)
         if isinstance(page, Rejection):
             return page
-        queue.jobs += [
-            job for job in (decode_job_view(row) for row in page.rows) if not _is_forgotten(job)
-        ]
+        _take(queue, page)
         queue.reasons |= {(group.partition, group.shape): group.reason for group in page.reasons}
         after = page.next
     queue.out = _fetch_out(session, queue)
-    if any(job.spec.time_limit_s is None for job in queue.jobs):
+    if any(job.spec.time_limit_s is None for job, _ in queue.kinds.values()):
         listed = session.ask(ListPartitions(), PartitionList)
         if isinstance(listed, Rejection):
             return listed
@@ -91,17 +112,31 @@ def fetch_queue(session: Session, wanted: JobFilter) -> Queue | Rejection:
     return queue
 
 
-def _is_forgotten(job: JobView) -> bool:
-    """Whether Slurm would not know it: a task that was taken off its array before it ran."""
-    is_split_off = job.tasks is not None and job.array_id != job.job_id
-    return is_split_off and job.state is JobState.CANCELLED and not job.start_ns and not job.run
+def _take(queue: Queue, page: JobPage) -> None:
+    """Add the jobs of a page."""
+    for kind in page.kinds:
+        common, owns = decode_kind(kind)
+        if _may_be_forgotten(common):
+            owns = tuple(own for own in owns if own.job_id == common.array_id)
+        if owns:
+            queue.kinds.setdefault(bytes(kind.common), (common, []))[1].extend(owns)
+
+
+def _may_be_forgotten(job: JobView) -> bool:
+    """Whether Slurm would not know it, if it is no whole array: a task taken off before it ran."""
+    return (
+        job.tasks is not None
+        and job.state is JobState.CANCELLED
+        and not job.start_ns
+        and not job.run
+    )
 
 
 def _fetch_out(session: Session, queue: Queue) -> frozenset[str]:
     """Return which nodes are out of use, of those that waiting jobs name and that keep them."""
     names = {
         name
-        for job in queue.jobs
+        for job, _ in queue.kinds.values()
         if job.spec.ask.nodes_required
         and job.state is JobState.PENDING
         and queue.reason(job, 0) == Reason.REQ_NODE_NOT_AVAIL
@@ -142,13 +177,38 @@ def lines_of(
     session: Session, queue: Queue, cluster: str = "", *, with_texts: bool = False
 ) -> list[JobLine]:
     """Return one line for each row of the queue; paths and comments are asked for apart."""
-    texts = fetch_texts(session, (job.job_id for job in queue.jobs)) if with_texts else {}
+    jobs = queue.jobs
+    texts = fetch_texts(session, (job.job_id for job in jobs)) if with_texts else {}
+    make = _line_maker(session, queue, cluster)
+    return [make(job, texts.get(job.job_id)) for job in jobs]
+
+
+def bunches_of(
+    session: Session, queue: Queue, cluster: str = "", *, with_texts: bool = False
+) -> list[Bunch]:
+    """Return the lines of the queue; without texts those of equal jobs are together."""
+    if with_texts:
+        return [Bunch(line) for line in lines_of(session, queue, cluster, with_texts=True)]
+    make = _line_maker(session, queue, cluster)
+    bunches: list[Bunch] = []
+    for common, owns in queue.kinds.values():
+        if len(owns) > 1 and common.tasks is None and not common.het_id:
+            bunches.append(Bunch(make(with_own(common, owns[:1])[0], None), owns=owns))
+        else:
+            bunches += [Bunch(make(job, None)) for job in with_own(common, owns)]
+    return bunches
+
+
+def _line_maker(
+    session: Session, queue: Queue, cluster: str
+) -> Callable[[JobView, JobText | None], JobLine]:
     now_ns = time.time_ns()
     calendar = LocalCalendar()
     letters = session.environment.get("SLURM_BITSTR_LEN", "")
     tasks_letters = int(letters) if letters.isascii() and letters.isdigit() else TASKS_LETTERS
-    return [
-        JobLine(
+
+    def make(job: JobView, text: JobText | None) -> JobLine:
+        return JobLine(
             job=job,
             tasks=job.tasks,
             reason=queue.reason(job, now_ns),
@@ -157,19 +217,9 @@ def lines_of(
             calendar=calendar,
             user=user_name,
             group=group_name,
-            text=texts.get(job.job_id),
+            text=text,
             cluster=cluster,
             tasks_letters=tasks_letters,
         )
-        for job in queue.jobs
-    ]
 
-
-def split_tasks(lines: Iterable[JobLine]) -> Iterator[JobLine]:
-    """Yield one line for each task of an array."""
-    for line in lines:
-        if line.tasks is None:
-            yield line
-        else:
-            for task in line.tasks:
-                yield line._replace(tasks=TaskSet.single(task))
+    return make

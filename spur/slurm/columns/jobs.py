@@ -39,12 +39,13 @@ def _row(
     *,
     cuts: bool = True,
     is_text: bool = False,
+    is_own: bool = False,
 ) -> Column[JobLine]:
     def constant(line: JobLine) -> str:
         return str(value)
 
     shown = value if callable(value) else constant
-    return Column(name, letter, header, shown, json, _MANUAL, cuts, is_text)
+    return Column(name, letter, header, shown, json, _MANUAL, cuts, is_text, is_own or is_text)
 
 
 def _spec(name: str) -> Callable[[JobLine], str]:
@@ -59,7 +60,7 @@ def _ask(name: str) -> Callable[[JobLine], str]:
 
 JOB_COLUMNS: tuple[Column[JobLine], ...] = (
     _row("Account", "a", "ACCOUNT", _spec("account"), "account"),
-    _row("JobID", "A", "JOBID", at.raw_job_id, "job_id"),
+    _row("JobID", "A", "JOBID", at.raw_job_id, "job_id", is_own=True),
     _row(
         "tres-per-node", "b", "TRES_PER_NODE", lambda line: at.gres(line, Per.NODE), "tres_per_node"
     ),
@@ -71,17 +72,17 @@ JOB_COLUMNS: tuple[Column[JobLine], ...] = (
     _row("EndTime", "e", "END_TIME", at.end_time, "end_time"),
     _row("Dependency", "E", "DEPENDENCY", at.dependency, "dependency"),
     _row("Feature", "f", "FEATURES", _ask("features"), "features"),
-    _row("ArrayJobID", "F", "ARRAY_JOB_ID", at.array_job_id, "array_job_id"),
+    _row("ArrayJobID", "F", "ARRAY_JOB_ID", at.array_job_id, "array_job_id", is_own=True),
     _row("GroupName", "g", "GROUP", at.group_name, "group_name"),
     _row("GroupID", "G", "GROUP", lambda line: str(line.job.gid), "group_id"),
     _row("OverSubscribe", "h", "OVER_SUBSCRIBE", at.over_subscribe, "shared"),
     _row("Sockets", "H", "SOCKETS_PER_NODE", "*", "sockets_per_node"),
-    _row("JobArrayID", "i", "JOBID", at.job_id, "job_array_id"),
+    _row("JobArrayID", "i", "JOBID", at.job_id, "job_array_id", is_own=True),
     _row("Cores", "I", "CORES_PER_SOCKET", "*", "cores_per_socket"),
     _row("Name", "j", "NAME", lambda line: line.job.spec.name, "name"),
     _row("Threads", "J", "THREADS_PER_CORE", "*", "threads_per_core"),
     _row("Comment", "k", "COMMENT", at.comment, "comment", is_text=True),
-    _row("ArrayTaskID", "K", "ARRAY_TASK_ID", at.array_task_id, "array_task_id"),
+    _row("ArrayTaskID", "K", "ARRAY_TASK_ID", at.array_task_id, "array_task_id", is_own=True),
     _row("TimeLimit", "l", "TIME_LIMIT", at.time_limit, "time_limit", cuts=False),
     _row("TimeLeft", "L", "TIME_LEFT", at.time_left, "time_left", cuts=False),
     _row("MinMemory", "m", "MIN_MEMORY", at.min_memory, "memory_per_node"),
@@ -109,7 +110,7 @@ JOB_COLUMNS: tuple[Column[JobLine], ...] = (
     _row("UserName", "u", "USER", at.user_name, "user_name"),
     _row("UserID", "U", "UID", lambda line: str(line.job.uid), "user_id"),
     _row("Reservation", "v", "RESERVATION", _ask("reservation"), "resv_name"),
-    _row("SubmitTime", "V", "SUBMIT_TIME", at.submit_time, "submit_time"),
+    _row("SubmitTime", "V", "SUBMIT_TIME", at.submit_time, "submit_time", is_own=True),
     _row("WCKey", "w", "WCKEY", NULL, "wckey"),
     _row("Licenses", "W", "LICENSES", _ask("licenses"), "licenses"),
     _row(
@@ -127,7 +128,7 @@ JOB_COLUMNS: tuple[Column[JobLine], ...] = (
         "WorkDir", "Z", "WORK_DIR", at.working_directory, "current_working_directory", is_text=True
     ),
     # -- by name alone
-    _row("AccrueTime", "", "ACCRUE_TIME", at.eligible_time, "accrue_time"),
+    _row("AccrueTime", "", "ACCRUE_TIME", at.eligible_time, "accrue_time", is_own=True),
     _row("admin_comment", "", "ADMIN_COMMENT", NULL, "admin_comment"),
     _row("AllocNodes", "", "ALLOC_NODES", NULL, "allocating_node"),
     _row("AllocSID", "", "ALLOC_SID", "0", ""),
@@ -144,7 +145,7 @@ JOB_COLUMNS: tuple[Column[JobLine], ...] = (
     _row("Deadline", "", "DEADLINE", at.deadline, "deadline"),
     _row("DelayBoot", "", "DELAY_BOOT", "0:00", "delay_boot"),
     _row("DerivedEC", "", "DERIVED_EXIT_CODE", at.exit_code, "derived_exit_code"),
-    _row("EligibleTime", "", "ELIGIBLE_TIME", at.eligible_time, "eligible_time"),
+    _row("EligibleTime", "", "ELIGIBLE_TIME", at.eligible_time, "eligible_time", is_own=True),
     _row("exit_code", "", "EXIT_CODE", at.exit_code, "exit_code"),
     _row("HetJobID", "", "HET_JOB_ID", at.het_job_id, "het_job_id"),
     _row("HetJobOffset", "", "HET_JOB_OFFSET", at.het_job_offset, "het_job_offset"),
@@ -168,7 +169,7 @@ JOB_COLUMNS: tuple[Column[JobLine], ...] = (
     _row("NumTasks", "", "TASKS", at.tasks, "tasks"),
     _row("Origin", "", "ORIGIN", "NA", "federation_origin"),
     _row("OriginRaw", "", "ORIGIN_RAW", "NA", ""),
-    _row("PendingTime", "", "PENDING_TIME", at.pending_time, "pending_time"),
+    _row("PendingTime", "", "PENDING_TIME", at.pending_time, "pending_time", is_own=True),
     _row("PreemptTime", "", "PREEMPT_TIME", "N/A", "preempt_time"),
     _row("Prefer", "", "PREFER", NULL, "prefer"),
     _row("Profile", "", "PROFILE", NULL, "profile"),

@@ -44,7 +44,7 @@ from spur.wire.jobs import (
     ReleaseJob,
     SubmitJob,
     UpdateJob,
-    decode_job_view,
+    page_views,
 )
 
 __all__ = ["FIRST_VALUES", "Load", "Wrong", "register"]
@@ -183,7 +183,7 @@ class Load:
             return False
         result: Hashable = "written"
         if isinstance(answer, JobPage):
-            [view] = map(decode_job_view, answer.rows)
+            [view] = page_views(answer)
             result = (view.priority, view.hold.value)
         self.history.append(Operation(called_s, time.monotonic(), job_id, action, result))
         return True
@@ -228,7 +228,7 @@ class Load:
             page = await self._ask(client, self.read_of(expected), JobPage)
         except (OutcomeUnknown, Unreachable):
             return
-        found = [decode_job_view(row).spec.name for row in page.rows]
+        found = [view.spec.name for view in page_views(page)]
         if found != [name]:
             raise Wrong(f"{name} was acknowledged as job {expected}, and a read found {found}")
 

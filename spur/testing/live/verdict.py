@@ -22,7 +22,7 @@ from spur.testing.simulation.linearizability import is_linearizable
 from spur.values.errors import SpurError
 from spur.values.ids import JobId
 from spur.wire.cluster import ReplicaInfo, ShowReplica
-from spur.wire.jobs import JobFilter, JobPage, QueryJobs, decode_job_view
+from spur.wire.jobs import JobFilter, JobPage, QueryJobs, page_views
 
 __all__ = ["Verdict", "end", "judge"]
 
@@ -90,7 +90,7 @@ async def _must_be_there_once(client: Client, load: Load) -> None:
         page = await client.ask(QueryJobs(JobFilter(), after, 1000), JobPage)
         if not isinstance(page, JobPage):
             raise Wrong(f"the jobs can't be listed: {page}")
-        for view in map(decode_job_view, page.rows):
+        for view in page_views(page):
             if view.spec.name in found:
                 raise Wrong(f"{view.spec.name} was submitted once and is there twice")
             found[view.spec.name] = view.job_id

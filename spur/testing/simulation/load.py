@@ -35,7 +35,7 @@ from spur.values.tres import NodeShare, cpu_set
 from spur.wire.calls import Refused
 from spur.wire.cluster import AcceptClock, AddHost, HostAdded, Reconfigure
 from spur.wire.declare import Answer, Request
-from spur.wire.jobs import JobAccepted, JobFilter, JobPage, JobView, QueryJobs, decode_job_view
+from spur.wire.jobs import JobAccepted, JobFilter, JobPage, JobView, QueryJobs, page_views
 from spur.wire.nodes import MarkNodeLost
 from spur.wire.runs import PlaceJobs, Placement
 
@@ -235,7 +235,7 @@ class Load:
     def _plan_of(self, page: JobPage) -> tuple[Placement, ...]:
         """Place on nodes drawn at random, full or not: the leader must refuse what does not fit."""
         rng = self._world.rng
-        rows = [decode_job_view(row) for row in page.rows]
+        rows = page_views(page)
         waiting = [row for row in rows if row.hold is Hold.NONE][:3]
         return tuple(_placement(row, rng.choice(NODES)) for row in waiting)
 

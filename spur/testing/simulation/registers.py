@@ -19,7 +19,7 @@ from spur.wire.jobs import (
     JobPage,
     QueryJobs,
     UpdateJob,
-    decode_job_view,
+    page_views,
 )
 
 __all__ = ["FIRST_VALUE", "Registers"]
@@ -95,7 +95,7 @@ class Registers:
         self._world.counts["answered"] += 1
         result: Hashable = "written"
         if isinstance(outcome, JobPage):
-            result = decode_job_view(outcome.rows[0]).priority
+            result = page_views(outcome)[0].priority
         self.history.append(replace(operation, returned=self._world.now_s, result=result))
 
     def judge(self) -> None:

@@ -13,7 +13,7 @@ from spur.values.ids import JobId
 from spur.wire.cluster import Reconfigure
 from spur.wire.declare import Request
 from spur.wire.history import QueryRecords, ReadStory, RecordFilter
-from spur.wire.jobs import JobAccepted, JobFilter, JobPage, QueryJobs, decode_job_view
+from spur.wire.jobs import JobAccepted, JobFilter, JobPage, QueryJobs, page_views
 from spur.wire.why import ExplainJob
 
 PRIVATE = """
@@ -105,7 +105,7 @@ def test_the_queue_shows_private_jobs_to_their_owner_alone() -> None:
     def shown(by: Actor, *uids: int) -> list[JobId]:
         page = cluster.ask(QueryJobs(JobFilter(uids=uids), JobId(0), 100), by)
         assert isinstance(page, JobPage)
-        return [decode_job_view(row).job_id for row in page.rows]
+        return [view.job_id for view in page_views(page)]
 
     assert shown(actor(1001)) == [mine.job_id]
     assert shown(actor(1001), 1002) == []

@@ -22,7 +22,9 @@ from spur.wire.jobs import (
     JobPage,
     JobView,
     QueryJobs,
-    decode_job_view,
+    decode_kind,
+    page_views,
+    with_own,
 )
 from spur.wire.registry import decode_answer, encode_answer
 
@@ -55,7 +57,7 @@ def views(hall: Hall, wanted: JobFilter | None = None) -> list[JobView]:
     after: int | None = 0
     while after is not None:
         answer = page(hall, wanted, after=after, limit=2)
-        found += [decode_job_view(row) for row in answer.rows]
+        found += page_views(answer)
         after = answer.next
     return found
 
@@ -103,7 +105,7 @@ def test_rows_say_what_the_state_says(hall: Hall) -> None:
     assert views(hall)[0].shape == b""
 
 
-@pytest.mark.parametrize("limit", [0, 1_001])
+@pytest.mark.parametrize("limit", [0, 5_001])
 def test_a_page_has_a_limited_number_of_rows(hall: Hall, limit: int) -> None:
     """A client asks for all at once."""
     outcome = hall.cluster.ask(QueryJobs(JobFilter(), JobId(0), limit), USER)
@@ -124,7 +126,28 @@ def test_a_page_ends_after_so_many_rows_were_looked_at(
 def test_a_page_ends_after_so_many_bytes(hall: Hall, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs of a thousand nodes are long rows: each page has at least one."""
     monkeypatch.setattr(jobviews, "PAGE_BYTES_MAX", 1)
-    assert [len(page(hall, after=after).rows) for after in range(7)] == [1] * 6 + [0]
+    assert [len(page_views(page(hall, after=after))) for after in range(7)] == [1] * 6 + [0]
+
+
+def test_a_page_ends_after_so_many_rows_were_encoded(
+    hall: Hall, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first who looks after a restart is served in short slices, the next in long ones."""
+    monkeypatch.setattr(jobviews, "PAGE_FRESH_MAX", 2)
+    first = page(hall)
+    assert (len(page_views(first)), first.next) == (2, JobId(2))
+    assert len(page_views(page(hall, after=2))) == 2
+    assert [view.job_id for view in page_views(page(hall))] == [1, 2, 3, 4, 5, 6]
+
+
+def test_what_equal_jobs_share_is_sent_once(hall: Hall) -> None:
+    """A loop submits the same script again and again."""
+    before = {bytes(kind.common) for kind in page(hall).kinds}
+    ids = [hall.submit(), hall.submit(), hall.submit()]
+    [kind] = [kind for kind in page(hall).kinds if bytes(kind.common) not in before]
+    common, owns = decode_kind(kind)
+    assert [own.job_id for own in owns] == ids
+    assert with_own(common, owns) == [hall.view(job_id) for job_id in ids]
 
 
 def test_a_row_is_encoded_once_per_change(hall: Hall) -> None:
@@ -136,7 +159,7 @@ def test_a_row_is_encoded_once_per_change(hall: Hall) -> None:
     hall.cluster.ask(HoldJob(JobId(2), None, Hold.USER), USER)
     assert sorted(kept.keys() - hall.state.encoded_views.rows.keys()) == [2]
     assert hall.view(JobId(2)).hold is Hold.USER
-    assert [decode_job_view(row) for row in page(hall).rows] == views(hall)
+    assert page_views(page(hall)) == views(hall)
 
 
 def test_a_job_that_runs_is_in_one_of_its_partitions(hall: Hall) -> None:
