@@ -33,6 +33,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Length of a tick: a heartbeat; an election times out after 10 to 20 of them."""
     clock_offset_ms: int = 0
     """Added to this machine's wall clock: shows what a wrong clock does, without setting one."""
+    clock_offset_file: str = ""
+    """A test aid: a file of 8 bytes whose nanoseconds are added as well, read each time, so that a
+    clock can be stepped under a controller that runs. Empty for none."""
     snapshot_entries: int = 100_000
     """Entries after which another snapshot is written."""
     disk_first_mark_mib: int = 1024

@@ -90,7 +90,7 @@ class Controller:
             self._disk,
             me=self._settings.node_id,
             rng=random.SystemRandom(),
-            clocks=MachineClocks(self._settings.clock_offset_ms * 1_000_000),
+            clocks=_clocks(self._settings),
             options=ReplicaOptions(breathe=_breathe),
         )
         genesis = replica.storage.genesis
@@ -246,6 +246,11 @@ class Controller:
     def _fail(self, error: BaseException) -> None:
         if not self._failed.done():
             self._failed.set_result(error)
+
+
+def _clocks(settings: Settings) -> MachineClocks:
+    moving = settings.clock_offset_file
+    return MachineClocks(settings.clock_offset_ms * 1_000_000, Path(moving) if moving else None)
 
 
 def _breathe() -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,8 @@ class AgentProcess:
     """One agent's directory, and its process while it runs."""
 
     directory: Path
+    prefix: Sequence[str] = ()
+    """Words before the command: how to run it on its host."""
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     def configure(self, text: str) -> None:
@@ -45,6 +48,7 @@ class AgentProcess:
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [
+                    *self.prefix,
                     sys.executable,
                     "-P",
                     "-m",

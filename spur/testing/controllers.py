@@ -1,6 +1,7 @@
 """Real controllers as processes: for end-to-end tests, benchmarks and the demonstration.
 
-What runs is the front alone, without the parent that would start it again: here the test does.
+What runs is the front alone, without the parent that would start it again: here the test does;
+unless a parent is asked for.
 
 Each controller has its own directory and ports on one host address, or a host of its own when a
 prefix command is given (`ip netns exec NAME`, say). Only processes started here are ever signalled.
@@ -43,6 +44,8 @@ class ControllerProcess:
     """Words before the command: how to run it on its host."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Added to this process's environment."""
+    has_parent: bool = False
+    """Whether it runs as `spurctld run` does, with a parent that starts its front again."""
     process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
 
     @property
@@ -68,20 +71,19 @@ class ControllerProcess:
             return
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [
-                    *self.prefix,
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "spur.controller.frontmain",
-                    str(self.directory),
-                ],
+                [*self.prefix, sys.executable, "-P", "-m", *self._words()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 env={**os.environ, **self.environment},
                 start_new_session=True,
             )
+
+    def _words(self) -> tuple[str, ...]:
+        directory = str(self.directory)
+        if self.has_parent:
+            return ("spur.controller.main", "run", "--dir", directory)
+        return ("spur.controller.frontmain", directory)
 
     def signal(self, number: int) -> None:
         """Send a signal to its process."""

@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -115,6 +115,14 @@ class Hosts:
             for two in other:
                 self.cut(one, two)
                 self.cut(two, one)
+
+    def set_cuts(self, cuts: Set[tuple[int, int]]) -> None:
+        """Let nothing pass where (sender, receiver) is among these, and everything elsewhere."""
+        for sender, receiver in sorted(self._cuts - cuts):
+            self._rule("del", sender, receiver)
+            self._cuts.discard((sender, receiver))
+        for sender, receiver in sorted(cuts):
+            self.cut(sender, receiver)
 
     def heal(self) -> None:
         """Let everything pass."""
