@@ -35,7 +35,7 @@ from spur.wire.jobs import (
     QueryJobs,
     ReleaseJob,
     UpdateJob,
-    decode_job_view,
+    page_views,
 )
 
 __all__ = ["Clients", "waiting_job"]
@@ -205,7 +205,7 @@ def _result(answer: Answer | Rejection) -> Hashable:
         return "refused"
     if not isinstance(answer, JobPage):
         return "done"
-    found = [decode_job_view(row) for row in answer.rows]
+    found = page_views(answer)
     if not found:
         return None
     if len(found) > 1:

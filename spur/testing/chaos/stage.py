@@ -43,7 +43,7 @@ FIRST_PORT = 25600
 
 STREAM_PORT = 25690
 
-SLURMD_TIMEOUT_S = 4
+SLURMD_TIMEOUT_S = 3
 """Short, so that nodes are lost within a run."""
 
 SMALL_DISK_MIB = 200

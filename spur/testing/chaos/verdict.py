@@ -49,7 +49,7 @@ from spur.wire.jobs import (
     JobView,
     QueryJobs,
     ReleaseJob,
-    decode_job_view,
+    page_views,
 )
 from spur.wire.nodes import ListNodes, NodeList
 
@@ -171,7 +171,7 @@ async def _jobs(client: Client) -> AsyncIterator[JobView]:
         page = await persist(client, QueryJobs(JobFilter(), after, 1000), JobPage)
         if isinstance(page, Rejection):
             raise Wrong(f"jobs can't be listed: {page.text}")
-        for view in map(decode_job_view, page.rows):
+        for view in map(page_views, page.rows):
             yield view
         after = page.next
 
