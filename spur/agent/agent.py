@@ -281,8 +281,10 @@ class Agent:
         self.perform(self.machine.swept(name))
 
     def _remove(self, name: AttemptName) -> None:
-        """Remove what was told, unless it has to be told again."""
-        if self.machine.is_told(name):
+        """Remove what was told, unless it has to be told again or its supervisor is still there."""
+        if self.spool.holder(name) is not None:
+            self._later(KEEP_DIRECTORY_S, partial(self._remove, name))
+        elif self.machine.is_told(name):
             self._begin(self._in_thread(partial(self.spool.remove, name)))
             self._later(KEEP_NAME_S, partial(self.machine.forget, name))
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from spur.agent.agent import Agent
 from spur.agent.relay import Relay
 from spur.agent.settings import TLS_DIRECTORY, Settings, load_settings
+from spur.agent.stays import Stays
 from spur.agent.streams import Streams
 from spur.client.address import parse_tcp_address
 from spur.client.client import Client
@@ -81,13 +82,14 @@ async def _run(directory: Path, settings: Settings) -> None:
         relay = Relay(client)
         agent = Agent(directory, settings, client) if settings.nodes else None
         streams = Streams(cluster_id=cluster_id, tls=own, agent=agent)
+        stays = Stays(relay.cancel)
         server = RpcServer(
             cluster_id=cluster_id,
             replica=0,
             handler=relay.handle,
             position=relay.position,
             report=LOG.info,
-            opening=streams.opening,
+            opening=lambda *first: stays.opening(*first) or streams.opening(*first),
         )
         if settings.address:
             await server.start_tls(*parse_tcp_address(settings.address), tls)
@@ -107,6 +109,7 @@ async def _run(directory: Path, settings: Settings) -> None:
         fault = await run_until_stopped(failed)
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
+        await stays.close()
         await server.close()
         await relay.close()
         await streams.close()

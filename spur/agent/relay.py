@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Coroutine
+from contextlib import suppress
 
 from spur.client.client import Client
 from spur.client.faults import Unreachable
@@ -18,8 +20,11 @@ from spur.events.envelope import Actor
 from spur.server.once import Once
 from spur.server.sessions import Respond
 from spur.values.errors import PeerFault, SpurError
+from spur.values.ids import JobId
 from spur.wire.calls import Call, Refused, Reply
 from spur.wire.cluster import ReplicaInfo, ShowReplica
+from spur.wire.declare import encode_request
+from spur.wire.jobs import CancelJob
 
 __all__ = ["Relay"]
 
@@ -83,6 +88,22 @@ class Relay:
             respond(self._reply(call, Refused("not-leader", self._down)))
             return
         self._begin(self._pass_on(call, actor, respond))
+
+    async def cancel(self, job_id: JobId, who: Actor) -> None:
+        """Cancel a job in its user's name, however long no controller answers."""
+        incarnation, index = self.position()
+        request = encode_request(CancelJob(job_id, None))
+        call = Call(0, secrets.token_bytes(16), index, incarnation, index, None, request)
+        while True:
+            with suppress(SpurError):
+                await self._client.forward(
+                    call,
+                    speaks_for=(who.uid, who.gid),
+                    unsent_s=UNANSWERED_S,
+                    deadline_s=UNANSWERED_S,
+                )
+                return
+            await asyncio.sleep(LOOK_AGAIN_S)
 
     # -- inside
 

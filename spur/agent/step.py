@@ -27,7 +27,7 @@ from spur.agent.launch import text_of
 from spur.agent.manifest import MANIFEST, AttemptName, decode_manifest, directory_name
 from spur.agent.outputs import OpenFiles, close_files, open_input, open_output, opening
 from spur.agent.program import Setup, execute, prepare
-from spur.agent.stream import Stream
+from spur.agent.stream import Stream, Told
 from spur.agent.taskpipes import InputPipe, OutputPipe
 from spur.agent.tending import Tending
 from spur.slurm.filenames import FileFacts, expand_pattern
@@ -43,9 +43,9 @@ from spur.wire.streams import (
     EVERY_TASK,
     STEP_ITSELF,
     Finished,
-    Input,
     Output,
     Program,
+    Resize,
     Signal,
     TaskEnded,
 )
@@ -57,6 +57,9 @@ PROGRAM_WAIT_S = 60
 
 LINGER_S = 600
 """How long one who is attached may leave the rest of the output unread."""
+
+ENDED_LINGER_S = 10.0
+"""How long one whose connection broke off may take to come back to a step that was ended."""
 
 NO_FILES = "Slurmd could not connect IO"
 """Why tasks were not launched whose files could not be opened, in Slurm's words."""
@@ -90,6 +93,8 @@ class _Step:
         self.statuses: list[int] = []
         self.inputs: dict[int, InputPipe] = {}
         self.outputs: list[OutputPipe] = []
+        self.terminal = -1
+        """Our end of the first task's terminal; it lives as long as we do."""
         self.program: Program | None = None
         self.why_not = "nobody said what the step executes"
         self.settled = False
@@ -106,13 +111,16 @@ class _Step:
 
     # -- what is heard
 
-    def _hear(self, message: Program | Input | Signal) -> None:
+    def _hear(self, message: Told) -> None:
         if isinstance(message, Program):
             if self.program is None and self.tending.killed is None:
                 self.program = message
                 self._begin(message)
         elif isinstance(message, Signal):
             self._signal(message.signal)
+        elif isinstance(message, Resize):
+            if self.terminal >= 0:
+                termios.tcsetwinsize(self.terminal, (message.rows, message.columns))
         else:
             for rank, pipe in self.inputs.items():
                 if message.task in (EVERY_TASK, rank):
@@ -123,8 +131,9 @@ class _Step:
 
     def _killed(self, kill: Kill) -> None:
         if self.settled:
-            self.stream.detach()
+            self.stream.let_go()
             return
+        self.stream.hurry(ENDED_LINGER_S)
         what = f"STEP {self.order.job_id}.{self.order.step_id}"
         sentence = cancelled_sentence(what, self.order.node, kill.state)
         if sentence and self.place == 0 and self.tasks:
@@ -188,6 +197,7 @@ class _Step:
             for rank in self.ranks:
                 if program.pty is not None and rank == 0:
                     ends.append(_open_terminal(program.pty, opened))
+                    self.terminal = os.dup(ends[-1].stdin)
                     continue
                 names = FileFacts(
                     job_id=self.order.job_id,
@@ -302,11 +312,14 @@ class _Step:
         if not self.finished:
             self.finished = True
             self.stream.say(Finished(self.why_not))
-        return self.stream.attached and self.stream.unsent
+        return self.stream.is_owed
+
+    def _waited_enough(self) -> None:
+        self.stream.let_go()
 
     def _settle(self) -> None:
         self.settled = True
-        self.tending.alarm(LINGER_S, self.stream.detach)
+        self.tending.alarm(LINGER_S, self._waited_enough)
         if self.why_not:
             self.attempt.claim()
             self.attempt.settle(void=True, why=self.why_not)

@@ -156,18 +156,24 @@ class Streams:
             near.refuse("not-permitted", "it is somebody else's step")
             return
         far = _Side(tls=None, cluster_id=self._cluster_id)
+        # What is over may have a supervisor still, which keeps what its srun has not taken.
+        is_over = agent.machine.stage_of(name) is Stage.OVER
         try:
-            connection = await _connected(str(agent.spool.directory(name)))
+            directory = str(agent.spool.directory(name))
+            connection = await _connected(directory, 0.0 if is_over else LISTEN_S)
             await asyncio.get_running_loop().create_unix_connection(
                 lambda: far.stream, sock=connection
             )
         except OSError as error:
-            near.refuse("unreachable", f"the step's supervisor takes no stream: {error}")
+            if is_over:
+                near.refuse("unknown-job", f"the step is over on {attach.open.node}")
+            else:
+                near.refuse("unreachable", f"the step's supervisor takes no stream: {error}")
             return
         near.join(far)
 
     async def _wait_for_step(self, opened: Open) -> AttemptName | None:
-        """Return the step's attempt once its supervisor lives; None when that never comes."""
+        """Return the step's attempt once its supervisor lives or has ended; None for no step."""
         agent, loop = self._agent, asyncio.get_running_loop()
         until_s = loop.time() + STEP_S
         pause_s = FIRST_LOOK_S
@@ -176,7 +182,7 @@ class Streams:
                 NodeName(opened.node), JobId(opened.job_id), opened.run, opened.step_id
             )
             stage = None if name is None else agent.machine.stage_of(name)
-            if stage in (Stage.STARTED, Stage.RUNNING):
+            if stage in (Stage.STARTED, Stage.RUNNING, Stage.OVER):
                 return name
             if stage is not None and stage > Stage.RUNNING:
                 return None
@@ -190,13 +196,13 @@ class Streams:
         task.add_done_callback(self._tasks.discard)
 
 
-async def _connected(directory: str) -> socket.socket:
+async def _connected(directory: str, patience_s: float) -> socket.socket:
     """Connect to the supervisor in this directory, which may have been forked a moment ago.
 
     Raises: OSError when it does not come to listen.
     """
     loop = asyncio.get_running_loop()
-    until_s = loop.time() + LISTEN_S
+    until_s = loop.time() + patience_s
     pause_s = FIRST_LOOK_S
     while True:
         try:

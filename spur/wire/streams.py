@@ -6,15 +6,21 @@
     Splice(address, Open) ->
                              Attach(Open)  ->  finds the supervisor of the step
                            <----------------------------------------------  Attached
+    Begin                  ---------------------------------------------->
     Program                ---------------------------------------------->  runs the tasks
-    Input, Signal          ---------------------------------------------->
+    Input, Signal, Resize  ---------------------------------------------->
                            <------------------------------  Output, TaskEnded, Finished
+    Taken                  <--------------------------------------------->  Taken
                            <-  StreamRefused, from whoever cannot go on; then the stream ends
 
 After `Splice` and `Attach` both hosts copy bytes and look at nothing, so srun and supervisor speak
 as if they shared a socket. Everything is a message in frames (`frames.py`). The supervisor gets
 what comes behind `Attach`. An opening is short, since its sender is not known yet: whoever opens
 waits for `Attached` before it sends more.
+
+A stream that breaks off is opened anew, and goes on where it was: `Attached` and `Begin` say how
+many messages each side has taken, and what was not taken is kept (`resending.py`). The supervisor
+waits for that, and its tasks with it once their output fills what it keeps.
 
 A stream is opened with the key of its step: 32 random bytes that srun made and whose SHA-256 is in
 `step.started`. Whoever has the key is the one who started the step, whatever host vouches for
@@ -42,6 +48,7 @@ __all__ = [
     "TO_STEP_LIMIT",
     "Attach",
     "Attached",
+    "Begin",
     "Finished",
     "FromStep",
     "Input",
@@ -49,11 +56,15 @@ __all__ = [
     "Opening",
     "Output",
     "Program",
+    "Resize",
     "Signal",
     "Splice",
+    "Stay",
     "StreamRefused",
+    "Taken",
     "TaskEnded",
     "ToStep",
+    "counts",
     "decode_from_step",
     "decode_opening",
     "decode_to_step",
@@ -62,7 +73,7 @@ __all__ = [
     "stream_frames",
 ]
 
-STREAM_VERSION = 1
+STREAM_VERSION = 2
 """Of the messages in this file; both ends must speak the same."""
 
 CHUNK_BYTES_MAX = 64 * 1024
@@ -134,6 +145,12 @@ class Program(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=66):
     """Whether the node's tasks are ended when one fails."""
     pty: tuple[int, int] | None
     """Rows and columns of a terminal for the first task; None for pipes."""
+    argv_of: tuple[tuple[Task, tuple[bytes, ...]], ...] = ()
+    """What a task executes that does not execute `argv`."""
+    task_prolog: bytes = b""
+    """A program that each task's process runs before, in srun's name; empty for none."""
+    task_epilog: bytes = b""
+    """As `task_prolog`, when the task has ended."""
 
 
 class Input(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=67):
@@ -152,9 +169,11 @@ class Signal(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=68):
 
 
 class Attached(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=69):
-    """The supervisor has the stream. What it had buffered follows."""
+    """The supervisor has the stream. What its opener has not taken follows `Begin`."""
 
     node: str
+    taken: Index = 0
+    """Messages of srun that it has taken, over all connections."""
 
 
 class Output(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=70):
@@ -194,13 +213,44 @@ class StreamRefused(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=
     text: str
 
 
-Opening: TypeAlias = Splice | Attach
+class Begin(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=74):
+    """The answer to `Attached`: go on from here."""
+
+    taken: Index
+    """Messages of the step that srun has taken, over all connections."""
+
+
+class Taken(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=75):
+    """So many messages were taken so far: they need not be kept."""
+
+    count: Index
+
+
+class Resize(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=76):
+    """The terminal of the first task has another size."""
+
+    rows: Annotated[int, Meta(ge=0, le=65535)]
+    columns: Annotated[int, Meta(ge=0, le=65535)]
+
+
+class Stay(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=77):
+    """What a command whose allocation this is says to the agent of its own host.
+
+    The connection lasts as long as the command: when it ends without another word, the allocation
+    is cancelled in its user's name. Sent again with job 0, before the command leaves by itself.
+    """
+
+    version: int
+    job_id: Index
+
+
+Opening: TypeAlias = Splice | Attach | Stay
 """What a stream begins with."""
 
-ToStep: TypeAlias = Program | Input | Signal
+ToStep: TypeAlias = Begin | Taken | Program | Input | Signal | Resize
 """What srun sends."""
 
-FromStep: TypeAlias = Attached | Output | TaskEnded | Finished | StreamRefused
+FromStep: TypeAlias = Attached | Taken | Output | TaskEnded | Finished | StreamRefused
 """What agents and supervisors send."""
 
 _encoder = msgspec.msgpack.Encoder()
@@ -214,6 +264,11 @@ def key_digest(key: bytes) -> bytes:
     import hashlib  # supervisors hold this module in memory, and never need that one
 
     return hashlib.sha256(key).digest()
+
+
+def counts(message: ToStep | FromStep) -> bool:
+    """Return whether a message is one of those that are kept until they are taken."""
+    return not isinstance(message, Attached | Begin | Taken | StreamRefused)
 
 
 def encode_stream(message: Opening | ToStep | FromStep) -> bytes:

@@ -27,6 +27,7 @@ from spur.wire.streams import (
     FROM_STEP_LIMIT,
     STREAM_VERSION,
     Attached,
+    Begin,
     Finished,
     FromStep,
     Open,
@@ -34,7 +35,9 @@ from spur.wire.streams import (
     Program,
     Splice,
     StreamRefused,
+    Taken,
     TaskEnded,
+    counts,
     decode_from_step,
     key_digest,
     stream_frames,
@@ -70,14 +73,17 @@ class Srun:
             pty=None,
         )
         splice = Splice(version=STREAM_VERSION, address=address, open=opened)
-        self.socket.sendall(stream_frames(splice) + stream_frames(program))
+        for message in (splice, Begin(0), program):
+            self.socket.sendall(stream_frames(message))
 
     def hear(self) -> list[FromStep]:
         """Return all that comes until the stream ends."""
         decoder = FrameDecoder(FROM_STEP_LIMIT)
         heard: list[FromStep] = []
         while data := self.socket.recv(1 << 16):
-            heard += map(decode_from_step, decoder.feed(data))
+            found = [decode_from_step(each) for each in decoder.feed(data)]
+            heard += [each for each in found if not isinstance(each, Taken)]
+            self.socket.sendall(stream_frames(Taken(sum(map(counts, heard)))))
             if heard and isinstance(heard[-1], Finished):
                 break
         self.socket.close()

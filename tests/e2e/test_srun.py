@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
@@ -163,6 +164,43 @@ def test_an_interrupted_srun_leaves_nothing_behind(site: Site) -> None:
     assert process.returncode == 130
     assert "srun: interrupt (one more within 1 sec to abort)\n" in err
     assert site.until("squeue -h -n broken -t all -o %T", "FAILED")
+
+
+def killed_and_back(site: Site, *names: str) -> None:
+    """Kill agents by name, as a crash would, and have them started again."""
+    for row in site.cluster.processes():
+        if row["name"] in names and row["role"] in ("agent", "relay"):
+            os.kill(int(row["pid"]), signal.SIGKILL)
+    site.cluster.up()
+
+
+@pytest.mark.parametrize("names", [("spurd-n1",), ("relay",), ("spurd-n1", "relay")])
+def test_an_attached_srun_outlives_its_agents(site: Site, names: tuple[str, ...]) -> None:
+    """The agent of the node, that of srun's own host, or both die while a step reads and writes."""
+    srun = site.start(
+        "(seq 1 20000; sleep 3; echo last) |"
+        " srun -w n1 bash -c 'cat; for i in $(seq 300); do echo tick $i; sleep 0.01; done; exit 3'"
+    )
+    site.until("squeue -h -s -o %N", "n1")
+    killed_and_back(site, *names)
+    out, err = srun.communicate(timeout=60)
+    wanted = [str(number) for number in range(1, 20001)]
+    wanted += ["last", *(f"tick {number}" for number in range(1, 301))]
+    assert out.split("\n")[:-1] == wanted, err
+    assert (srun.returncode, err) == (3, "srun: error: n1: task 0: Exited with exit code 3\n")
+
+
+def test_the_allocation_of_a_killed_srun_ends(site: Site) -> None:
+    """Kill -9 of srun, which gives nothing back, while its job runs and while one waits."""
+    sruns = {"a": site.start("exec srun -J a -N2 --exclusive sleep 1000")}
+    site.until("squeue -h -n a -o %T", "RUNNING")
+    sruns["b"] = site.start("exec srun -J b -N2 --exclusive sleep 1000")
+    site.until("squeue -h -n b -o %T", "PENDING")
+    for name in ("b", "a"):
+        sruns[name].kill()
+        site.until(f'[ -z "$(squeue -h -n {name})" ] && echo none', "none")
+        site.until(f"sacct -n -X --name {name} -o state%20", "CANCELLED by 0")
+        sruns[name].communicate()
 
 
 def test_a_job_that_is_not_there_takes_no_step(site: Site) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ import pytest
 
 from spur.agent import control
 from spur.agent.control import Kill
+from spur.agent.manifest import OUTCOME
 from spur.testing.attempts import BLOCK, Life, Nursery, launch_order, step_order
 from spur.values.config import GresPool
 from spur.values.ids import NodeName
@@ -24,13 +27,17 @@ from spur.wire.streams import (
     FROM_STEP_LIMIT,
     STEP_ITSELF,
     Attached,
+    Begin,
     Finished,
     FromStep,
     Input,
     Output,
     Program,
     Signal,
+    Taken,
     TaskEnded,
+    ToStep,
+    counts,
     decode_from_step,
     stream_frames,
 )
@@ -61,15 +68,25 @@ def shell(script: bytes, **changes: Any) -> Program:
 class Client:
     """One who is attached to a step on a node."""
 
-    def __init__(self, life: Life) -> None:
-        """Attach."""
+    takes = True
+    """Whether it says what it has taken."""
+
+    def __init__(self, life: Life, *, taken: int = 0) -> None:
+        """Attach, having taken so many messages before."""
         self._socket = control.connect(str(life.directory), control.STREAM)
         self._socket.setblocking(False)
+        self.taken = taken
+        self.unsent = asyncio.Semaphore(8)
+        """How many more messages may be said before some are taken."""
+        self._said_taken = 0
+        self._saying = asyncio.Lock()
         self._decoder = FrameDecoder(FROM_STEP_LIMIT)
         self.heard: list[FromStep] = []
+        self._socket.sendall(stream_frames(Begin(taken)))
 
-    async def say(self, message: Program | Input | Signal) -> None:
-        await asyncio.get_running_loop().sock_sendall(self._socket, stream_frames(message))
+    async def say(self, message: ToStep) -> None:
+        async with self._saying:
+            await asyncio.get_running_loop().sock_sendall(self._socket, stream_frames(message))
 
     async def hear_until(self, holds: Callable[[], bool]) -> None:
         """Take messages until something holds, or there are no more."""
@@ -78,7 +95,16 @@ class Client:
             data = await loop.sock_recv(self._socket, 65536)
             if not data:
                 return
-            self.heard += [decode_from_step(message) for message in self._decoder.feed(data)]
+            found = [decode_from_step(message) for message in self._decoder.feed(data)]
+            self.heard += [message for message in found if not isinstance(message, Taken)]
+            self.taken += sum(map(counts, found))
+            for said in found:
+                while isinstance(said, Taken) and self._said_taken < said.count:
+                    self._said_taken += 1
+                    self.unsent.release()
+            if self.takes:
+                with contextlib.suppress(OSError):
+                    await self.say(Taken(self.taken))
 
     async def hear_all(self) -> None:
         await self.hear_until(lambda: False)
@@ -192,6 +218,7 @@ def test_much_flows_both_ways_without_being_held(tmp_path: Path) -> None:
 
         async def send() -> None:
             for _ in range(size // 60_000):
+                await client.unsent.acquire()
                 await client.say(Input(0, bytes(60_000)))
             await client.say(Input(0, b""))
 
@@ -203,6 +230,11 @@ def test_much_flows_both_ways_without_being_held(tmp_path: Path) -> None:
         assert len(client.output()) == size
 
     tell(tmp_path, story)
+
+
+def wait_for(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.01)
 
 
 def rss_kib(pid: int) -> int:
@@ -316,11 +348,73 @@ def test_tasks_go_on_without_their_srun(tmp_path: Path) -> None:
         await client.say(shell(script))
         await client.hear_until(lambda: b"first" in client.output())
         client.close()
-        later = Client(life)
+        later = Client(life, taken=client.taken)
         await asyncio.to_thread(mark.touch)
         await later.hear_all()
         assert later.output() == b"last\n"
         assert later.ends() == {0: (0, 0)}
+        await life.gone.wait()
+
+    tell(tmp_path, story)
+
+
+def test_output_waits_for_a_connection_that_broke_off(tmp_path: Path) -> None:
+    """An agent is killed under a step that writes much: whoever comes back gets all, once."""
+    size = 3_000_000
+
+    async def story(nursery: Nursery) -> None:
+        life, client = await attached(nursery)
+        client.takes = False  # what it hears it has, though the supervisor was never told
+        await client.say(shell(b"seq -w %d" % (size // 8)))
+        await client.hear_until(lambda: len(client.output()) > 200_000)
+        client.close()
+        await asyncio.sleep(0.3)
+        later = Client(life, taken=client.taken)
+        await later.hear_all()
+        written = (client.output() + later.output()).split()
+        assert written == [b"%06d" % number for number in range(1, size // 8 + 1)]
+        assert later.ends() == {0: (0, 0)}
+        await life.gone.wait()
+
+    tell(tmp_path, story)
+
+
+def test_input_is_taken_once_over_two_connections(tmp_path: Path) -> None:
+    """What srun sent and the supervisor did not take is sent again, and only that."""
+
+    async def story(nursery: Nursery) -> None:
+        life, client = await attached(nursery)
+        await client.say(program(b"cat"))
+        await client.say(Input(EVERY_TASK, b"one\n"))
+        await client.hear_until(lambda: b"one" in client.output())
+        client.close()
+        later = Client(life, taken=client.taken)
+        await later.hear_until(lambda: bool(later.heard))
+        assert later.heard == [Attached("n1", taken=2)]
+        await later.say(Input(EVERY_TASK, b"two\n"))
+        await later.say(Input(EVERY_TASK, b""))
+        await later.hear_all()
+        assert later.output() == b"two\n"
+
+    tell(tmp_path, story)
+
+
+def test_the_end_of_a_step_is_kept_for_one_who_comes_back(tmp_path: Path) -> None:
+    """A step ends while its srun is cut off: the outcome is there at once, the words wait."""
+
+    async def story(nursery: Nursery) -> None:
+        life, client = await attached(nursery)
+        mark = tmp_path / "go"
+        script = b"while [ ! -e %s ]; do sleep 0.01; done; exit 4" % bytes(mark)
+        await client.say(shell(script))
+        await client.hear_until(lambda: bool(client.heard))
+        client.close()
+        await asyncio.to_thread(mark.touch)
+        await asyncio.to_thread(wait_for, life.directory / OUTCOME)
+        assert life.outcome().exit_code == 4
+        later = Client(life, taken=client.taken)
+        await later.hear_all()
+        assert later.ends() == {0: (4, 0)}
         await life.gone.wait()
 
     tell(tmp_path, story)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spur.slurm.layers import Layer
@@ -25,7 +26,7 @@ from spur.wire.steps import (
     StepView,
 )
 from spur_cli.registry import Command
-from spur_cli.slurm.allocation import Allocation, look_up, obtain, release
+from spur_cli.slurm.allocation import Allocation, Dial, look_up, obtain, release
 from spur_cli.slurm.people import LocalCalendar
 from spur_cli.slurm.session import Session, guarded
 from spur_cli.slurm.signals import Signals
@@ -107,13 +108,15 @@ def _alone(
         signals,
         immediate_s=values.get("immediate_s"),
         is_quiet=bool(values.get("quiet")),
-        meanwhile=_step_run,
+        meanwhile=partial(_dial, session),
     )
     status = 1
     try:
         status = _step(session, allocation, _in_own(values, allocation.job), words, signals)
     finally:
         release(session, allocation.job.job_id, status)
+        if allocation.staying is not None:
+            allocation.staying.leave()
     return status
 
 
@@ -159,6 +162,13 @@ def _step_run() -> type[StepRun]:
     return StepRun
 
 
+def _dial(session: Session) -> Dial:
+    """Return how the agent of this host is reached, having loaded what stays with a step."""
+    from spur_cli.slurm.launch import dial_agent
+
+    return partial(dial_agent, session)
+
+
 def _step(
     session: Session,
     allocation: Allocation,
@@ -189,6 +199,7 @@ def _step(
         words=words,
         signals=signals,
         is_ours=allocation.is_ours,
+        staying=allocation.staying,
     ).stay()
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from spur.slurm.submission import Submission
 from spur.slurm.wording import SlurmError, detail_of, error_line, sentence_of
@@ -28,7 +29,12 @@ from spur.wire.steps import ReleaseAllocation
 from spur_cli.slurm.session import Session
 from spur_cli.slurm.signals import Signals
 
+if TYPE_CHECKING:
+    from spur_cli.slurm.staying import Staying
+
 __all__ = ["Allocation", "look_up", "obtain", "release"]
+
+Dial = Callable[[], socket.socket]
 
 FIRST_PAUSE_S = 0.004
 LONGEST_PAUSE_S = 0.5
@@ -43,6 +49,8 @@ class Allocation(NamedTuple):
 
     job: JobView
     is_ours: bool
+    staying: Staying | None = None
+    """What ends it when we are killed."""
 
 
 def look_up(session: Session, job_id: JobId) -> JobView | None:
@@ -62,11 +70,12 @@ def obtain(
     *,
     immediate_s: int | None,
     is_quiet: bool,
-    meanwhile: Callable[[], object],
+    meanwhile: Callable[[], Dial],
 ) -> Allocation:
     """Submit and wait until the job runs; what is cut short is cancelled.
 
-    `meanwhile` is called once while the cluster looks for a place.
+    `meanwhile` is called once while the cluster looks for a place: it returns how the agent of this
+    host is reached.
 
     Raises: SlurmError when there is no allocation.
     """
@@ -83,8 +92,18 @@ def obtain(
     )
     if isinstance(answer, Rejection):
         raise _refused(session, submission, answer)
-    meanwhile()
-    return _wait(session, answer.job_id, signals, immediate_s=immediate_s, is_quiet=is_quiet)
+    dial = meanwhile()
+    from spur_cli.slurm.staying import Staying  # as late as what it needs
+
+    staying = Staying(dial, answer.job_id)
+    try:
+        job = _wait(
+            session, answer.job_id, signals, staying, immediate_s=immediate_s, is_quiet=is_quiet
+        )
+    except SlurmError:
+        staying.leave()
+        raise
+    return Allocation(job, True, staying)
 
 
 def _refused(session: Session, submission: Submission, answer: Rejection) -> SlurmError:
@@ -105,10 +124,11 @@ def _wait(
     session: Session,
     job_id: JobId,
     signals: Signals,
+    staying: Staying,
     *,
     immediate_s: int | None,
     is_quiet: bool,
-) -> Allocation:
+) -> JobView:
     """Look at the job until it runs."""
     begun = time.monotonic()
     pause_s = FIRST_PAUSE_S
@@ -123,7 +143,7 @@ def _wait(
         if job.state is JobState.RUNNING:
             if is_told:
                 _say(session, f"job {job_id} has been allocated resources")
-            return Allocation(job, True)
+            return job
         if not is_told and not is_quiet and waited_s >= SAID_AFTER_S:
             _say(session, f"job {job_id} queued and waiting for resources")
             is_told = True
@@ -134,6 +154,7 @@ def _wait(
                     session.program, "Unable to allocate resources: Requested nodes are busy"
                 )
             )
+        staying.keep()
         if signals.wait(pause_s):
             session.ask(CancelJob(job_id, None), Done)
             raise SlurmError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import socket
+from functools import partial
 from typing import Any
 
 from spur.client.address import UnixAddress, parse_address
@@ -16,13 +17,15 @@ from spur.values.steps import tasks_on
 from spur.wire.jobs import JobView
 from spur.wire.steps import StepView
 from spur.wire.streams import STREAM_VERSION, Open, Program, Splice, stream_frames
+from spur_cli.slurm.nodestream import NodeStream
 from spur_cli.slurm.people import user_name
 from spur_cli.slurm.session import Session
 from spur_cli.slurm.signals import Signals
+from spur_cli.slurm.staying import Staying
 from spur_cli.slurm.stepfiles import StepFiles, local_files
-from spur_cli.slurm.stepio import NodeStream, StepLoop
+from spur_cli.slurm.stepio import StepLoop
 
-__all__ = ["StepRun"]
+__all__ = ["StepRun", "dial_agent"]
 
 _LIMITS = (
     resource.RLIMIT_CPU,
@@ -55,6 +58,7 @@ class StepRun:
         words: list[str],
         signals: Signals,
         is_ours: bool,
+        staying: Staying | None,
     ) -> None:
         self._session = session
         self._job = job
@@ -64,6 +68,7 @@ class StepRun:
         self._words = words
         self._signals = signals
         self._is_ours = is_ours
+        self._staying = staying
 
     def stay(self) -> int:
         """Run the tasks, pass on what they read and write, and return the exit status.
@@ -80,6 +85,7 @@ class StepRun:
             files=files,
             signals=self._signals,
             values=self._values,
+            staying=self._staying,
         )
         try:
             return loop.run()
@@ -87,8 +93,8 @@ class StepRun:
             loop.close()
 
     def _open(self, files: StepFiles) -> list[NodeStream]:
-        program = stream_frames(self._program(files))
-        path = _relay(self._session)
+        program = self._program(files)
+        dial = partial(dial_agent, self._session)
         streams = []
         for place, share in enumerate(self._step.shares):
             tasks = tasks_on(
@@ -98,7 +104,7 @@ class StepRun:
                 share.node, self._job.job_id, self._step.run, self._step.step_id, self._key
             )
             splice = Splice(STREAM_VERSION, self._step.addresses[place], opening)
-            stream = NodeStream(share.node, tasks, _connected(path), stream_frames(splice))
+            stream = NodeStream(share.node, tasks, dial, stream_frames(splice))
             stream.send(program)
             streams.append(stream)
         return streams
@@ -159,6 +165,11 @@ def _relay(session: Session) -> str:
         error_line("srun", "tasks are reached through the agent of this host; none is known"),
         "hint: run spurd here, or name its socket in SPUR_AGENT_SOCKET",
     )
+
+
+def dial_agent(session: Session) -> socket.socket:
+    """Connect to the agent of this host. Raises: SlurmError when there is none."""
+    return _connected(_relay(session))
 
 
 def _connected(path: str) -> socket.socket:

@@ -10,40 +10,33 @@ from __future__ import annotations
 import os
 import select
 import signal
-import socket
 import sys
 import time
 from typing import Any
 
 from spur.slurm.wording import SlurmError, error_line
-from spur.values.errors import PeerFault
 from spur.values.steps import spell_tasks
-from spur.wire.calls import Goodbye, decode_from_replica
 from spur.wire.declare import Done
-from spur.wire.frames import FrameDecoder
 from spur.wire.steps import CancelStep, StepView
 from spur.wire.streams import (
     CHUNK_BYTES_MAX,
     EVERY_TASK,
-    FROM_STEP_LIMIT,
     STEP_ITSELF,
-    Attached,
     Finished,
+    FromStep,
     Input,
     Output,
     Signal,
     TaskEnded,
-    decode_from_step,
-    stream_frames,
 )
+from spur_cli.slurm.nodestream import Lost, NodeStream
 from spur_cli.slurm.session import Session
 from spur_cli.slurm.signals import FORWARDED, Signals
+from spur_cli.slurm.staying import Staying
 from spur_cli.slurm.stepfiles import StepFiles
 from spur_cli.slurm.stepwords import Labels, ended_sentence, exit_status
 
-__all__ = ["NodeStream", "StepLoop"]
-
-_READ_BYTES = 256 * 1024
+__all__ = ["StepLoop"]
 
 UNSENT_BYTES_MAX = 512 * 1024
 """Beyond, standard input is not read on until the nodes have taken what they were sent."""
@@ -64,73 +57,6 @@ _LEFT_AFTER_S = 30
 """How long beyond that srun stays."""
 
 
-class NodeStream:
-    """The stream of one node."""
-
-    def __init__(
-        self, node: str, tasks: tuple[int, ...], connected: socket.socket, opening: bytes
-    ) -> None:
-        """Begin a stream by its opening; what is sent waits until the node has answered that."""
-        self.node = node
-        self.tasks = tasks
-        self.unsent = bytearray(opening)
-        self.is_over = False
-        self._held: bytearray | None = bytearray()
-        self._socket = connected
-        self._decoder = FrameDecoder(FROM_STEP_LIMIT)
-        self.flush()
-
-    @property
-    def waiting_bytes(self) -> int:
-        """How much waits to be sent."""
-        return len(self.unsent) + len(self._held or b"")
-
-    def attached(self) -> None:
-        """Send what waited for the node's answer."""
-        if self._held is not None:
-            self.unsent += self._held
-            self._held = None
-            self.flush()
-
-    def fileno(self) -> int:
-        """Return the descriptor to wait for."""
-        return self._socket.fileno()
-
-    def send(self, data: bytes) -> None:
-        """Send, or keep what the socket does not take now."""
-        if self._held is not None:
-            self._held += data
-            return
-        self.unsent += data
-        self.flush()
-
-    def flush(self) -> None:
-        """Send what was kept."""
-        try:
-            while self.unsent:
-                sent = self._socket.send(self.unsent)
-                del self.unsent[:sent]
-        except BlockingIOError:
-            return
-        except OSError:
-            # What the other side said before it hung up is still to be read.
-            self.unsent.clear()
-
-    def receive(self) -> list[bytes] | None:
-        """Return the messages that came; None when the stream has ended. Raises: PeerFault."""
-        try:
-            data = self._socket.recv(_READ_BYTES)
-        except BlockingIOError:
-            return []
-        except OSError:
-            return None
-        return self._decoder.feed(data) if data else None
-
-    def close(self) -> None:
-        """End the stream."""
-        self._socket.close()
-
-
 class StepLoop:
     """Everything that a step's srun waits for, until the step is over."""
 
@@ -143,6 +69,7 @@ class StepLoop:
         files: StepFiles,
         signals: Signals,
         values: dict[str, Any],
+        staying: Staying | None = None,
     ) -> None:
         self._session = session
         self._step = step
@@ -150,6 +77,7 @@ class StepLoop:
         self._files = files
         self._signals = signals
         self._values = values
+        self._staying = staying
         self._name = f"StepId={step.job_id}.{step.step_id}"
         total = sum(step.tasks)
         self._labels = Labels(
@@ -200,13 +128,17 @@ class StepLoop:
     def _turn(self) -> None:
         """Wait for something, and deal with all that there is."""
         poll = select.poll()
-        by_fd = {stream.fileno(): stream for stream in self._streams if not stream.is_over}
+        open_streams = [stream for stream in self._streams if not stream.is_over]
+        by_fd = {stream.fileno(): stream for stream in open_streams if stream.due_s is None}
         for fd, stream in by_fd.items():
-            poll.register(fd, select.POLLIN | (select.POLLOUT if stream.unsent else 0))
+            poll.register(fd, select.POLLIN | (select.POLLOUT if stream.is_writing else 0))
         if self._stdin is not None and all(
-            stream.waiting_bytes < UNSENT_BYTES_MAX for stream in by_fd.values()
+            stream.waiting_bytes < UNSENT_BYTES_MAX for stream in open_streams
         ):
             poll.register(self._stdin, select.POLLIN)
+        staying = self._staying
+        if staying is not None and staying.fileno() >= 0:
+            poll.register(staying.fileno(), select.POLLIN)
         # Last, since what tasks said before a signal came is to be known when it is dealt with.
         poll.register(self._signals.fd, select.POLLIN)
         for fd, events in poll.poll(self._pause_ms()):
@@ -219,8 +151,15 @@ class StepLoop:
                 # By number: of two that came together, Slurm says SIGCONT last.
                 for number in sorted(self._signals.taken()):
                     self._take(number)
+            elif staying is not None and fd == staying.fileno():
+                staying.keep()
             else:
                 self._read_stdin(fd)
+        for stream in open_streams:
+            if stream.due_s is not None and not stream.is_over:
+                self._try_again(stream)
+        if staying is not None and staying.due_s is not None:
+            staying.keep()
         now = time.monotonic()
         if self._untold and now >= self._tell_by_s:
             self._tell()
@@ -229,6 +168,13 @@ class StepLoop:
     def _pause_ms(self) -> int | None:
         """Return how long nothing may come before something else is due; None for ever."""
         due = [self._tell_by_s] if self._untold else []
+        due += [
+            stream.due_s
+            for stream in self._streams
+            if stream.due_s is not None and not stream.is_over
+        ]
+        if self._staying is not None and self._staying.due_s is not None:
+            due.append(self._staying.due_s)
         if self._deadline_s is not None:
             due.append(self._deadline_s)
         wait_s = self._values.get("wait_s", 0)
@@ -240,22 +186,21 @@ class StepLoop:
 
     # -- what nodes say
     def _hear(self, stream: NodeStream) -> None:
-        data = b""
         try:
-            messages = stream.receive()
-            for data in messages or ():
-                self._take_message(stream, data)
-        except PeerFault as fault:
-            self._lose(stream, _goodbye_of(data) or str(fault))
-            return
-        if messages is None and not stream.is_over:
-            self._lose(stream, "its stream ended")
+            for message in stream.receive():
+                self._take_message(stream, message)
+            stream.tell_taken()
+        except Lost as lost:
+            self._lose(stream, str(lost))
 
-    def _take_message(self, stream: NodeStream, data: bytes) -> None:
-        message = decode_from_step(data)
-        if isinstance(message, Attached):
-            stream.attached()
-        elif isinstance(message, Output):
+    def _try_again(self, stream: NodeStream) -> None:
+        try:
+            stream.try_again()
+        except Lost as lost:
+            self._lose(stream, str(lost))
+
+    def _take_message(self, stream: NodeStream, message: FromStep) -> None:
+        if isinstance(message, Output):
             self._write(message)
         elif isinstance(message, TaskEnded):
             self._note_end(stream.node, message)
@@ -265,18 +210,23 @@ class StepLoop:
                 self._session.complain(f"{stream.node}: {message.why}")
                 self._cut_off.append(stream.node)
             self._tell()
-        else:
-            self._lose(stream, message.text)
 
     def _lose(self, stream: NodeStream, why: str) -> None:
         """Give a node up: the step goes no further without it."""
         if stream.is_over:
             return
         stream.is_over = True
+        stream.close()
         self._cut_off.append(stream.node)
-        self._session.complain(f"{stream.node}: {why}")
+        if stream.was_attached:
+            self._session.complain(
+                "step_launch_notify_io_failure: aborting, io error with slurmstepd on node "
+                f"{self._streams.index(stream)}"
+            )
+        else:
+            self._session.complain(f"{stream.node}: {why}")
         if not self._is_cancelled:
-            self._cancel(is_told=False)
+            self._cancel(is_told=stream.was_attached)
 
     def _write(self, message: Output) -> None:
         files = self._files
@@ -357,14 +307,14 @@ class StepLoop:
             if stream.is_over:
                 continue
             if only is None:
-                stream.send(stream_frames(Input(EVERY_TASK, data)))
+                stream.send(Input(EVERY_TASK, data))
                 continue
             if only in stream.tasks:
-                stream.send(stream_frames(Input(only, data)))
+                stream.send(Input(only, data))
             if not data:
                 for task in stream.tasks:
                     if task != only:
-                        stream.send(stream_frames(Input(task, b"")))
+                        stream.send(Input(task, b""))
 
     # -- signals
     def _take(self, number: int) -> None:
@@ -398,7 +348,7 @@ class StepLoop:
     def _signal(self, number: int) -> None:
         for stream in self._streams:
             if not stream.is_over:
-                stream.send(stream_frames(Signal(number)))
+                stream.send(Signal(number))
 
     def _cancel(self, *, is_told: bool, is_gentle: bool = False) -> None:
         """End the step."""
@@ -438,17 +388,6 @@ class StepLoop:
     @staticmethod
     def _say(text: str) -> None:
         sys.stderr.write(f"srun: {text}\n")
-
-
-def _goodbye_of(data: bytes) -> str:
-    """Return why a controller hangs up on srun, which it takes for a client; empty otherwise."""
-    try:
-        message = decode_from_replica(data)
-    except PeerFault:
-        return ""
-    if not isinstance(message, Goodbye):
-        return ""
-    return f"the socket is no agent's: {message.text}; name an agent's in SPUR_AGENT_SOCKET"
 
 
 def _named(tasks: list[int]) -> str:
