@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from spur.testing.conformance.cases import Case, Scene, Step
 from spur.testing.conformance.judge import differs
+from spur.testing.conformance.numbers import first_numbers
 from spur.testing.conformance.report import FAIL, PASS, UNSUPPORTED, Verdict
 from spur.testing.conformance.site import Ran, Site
 
@@ -50,9 +51,10 @@ Say = Callable[[str], None]
 class _Player:
     """One scene on its cluster."""
 
-    def __init__(self, site: Site, variables: dict[str, str]) -> None:
+    def __init__(self, site: Site, variables: dict[str, str], numbers: Mapping[str, int]) -> None:
         self.site = site
         self.variables = variables
+        self.numbers = numbers
 
     def do(self, step: Step) -> tuple[Ran | None, str]:
         """Do one step; return what its command did, and why it failed."""
@@ -111,6 +113,8 @@ class _Player:
     def judge(self, case: Case) -> Verdict:
         """Run one case and say what came of it."""
         before = dict(self.variables)
+        if case.name in self.numbers:
+            self.site.count_up(self.numbers[case.name])
         missing = _missing(case, self.site.commands)
         if missing:
             return _verdict(case, UNSUPPORTED, f"there is no {', '.join(missing)}")
@@ -160,7 +164,8 @@ def play(
     scene: Scene, cases: Iterable[Case], site: Site, say: Say
 ) -> tuple[list[Verdict], list[str]]:
     """Run a scene's cases in order; return the verdicts, and what failed of its setup."""
-    player = _Player(site, {})
+    cases = list(cases)
+    player = _Player(site, {}, first_numbers(cases, scene.first_job_id))
     failed = player.prepare(scene.setup)
     for reason in failed:
         say(f"{scene.scene}: setup: {reason}")

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from spur.testing.conformance.cases import Step, load_cases
+from spur.testing.conformance.cases import Case, Step, load_cases
 from spur.testing.conformance.judge import differs, normalise
+from spur.testing.conformance.numbers import first_numbers
 from spur.testing.conformance.report import FAIL, PASS, UNSUPPORTED, Verdict, grow, lost, table
 from spur.testing.conformance.site import overridden
 from spur.values.errors import OperatorFault
@@ -124,3 +125,22 @@ def test_pattern_that_names_nothing_is_told(tmp_path: Path) -> None:
     (tmp_path / "cases").mkdir()
     with pytest.raises(OperatorFault, match="no case 'squeu'"):
         load_cases(tmp_path, "squeu")
+
+
+def case(name: str, command: str, stdout: str, **variables: str) -> Case:
+    capture = dict.fromkeys(variables, "x")
+    step = Step(command=command, stdout=stdout, capture=capture)
+    return Case(name=name, family="srun", scene="srun", steps=(step,), vars=variables)
+
+
+def test_numbers_that_a_record_shows_are_those_of_its_jobs() -> None:
+    """What was not replayed leaves the cluster behind; other numbers are no jobs."""
+    cases = [
+        case("env", "srun env", "SLURM_JOB_ID=3512\nMEM=3990\n"),
+        case("captured", "sbatch x", "Submitted batch job 3514\n", J="3514"),
+        case("step", "srun false", "StepId=3516.0 of 3600 s\n"),
+        case("before", "srun true", "job 3513 is older\n"),
+        case("looks", "squeue", "3519\n"),
+        case("last", "srun x", "4500\n"),
+    ]
+    assert first_numbers(cases, 3501) == {"env": 3512, "step": 3516}
