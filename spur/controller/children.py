@@ -1,7 +1,8 @@
 """The processes that follow a front's log: started, spoken with, and started again when they die.
 
-A child is one row of `CHILDREN`. It is started as `python -m MODULE DIRECTORY --channel FD` and
-ends with the front: its channel closes, and the kernel kills it when the front dies.
+A child is one row of `CHILDREN`. It is started as `python -m MODULE DIRECTORY --channel FD
+--niceness N` and ends with the front: its channel closes, and the kernel kills it when the front
+dies.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ LASTING_S = 10.0
 FAREWELL_S = 2.0
 """How long a child may live on without its channel."""
 
+LAG_BYTES_MAX = 1 << 30
+"""A child that is further behind gives way no longer. Source: LOG-CONTRACT 5.9."""
+
 HISTORY_WAIT_S = 10.0
 """The longest that a query waits for the projector to answer. It waits 2 s itself for the index."""
 
@@ -48,12 +52,16 @@ class ChildRow:
 
     name: str
     module: str
+    niceness: int = 0
+    """How much it gives way to everything else, as nice(1) counts; at none when it lags far."""
     answers_history: bool = False
 
 
 CHILDREN: tuple[ChildRow, ...] = (
     ChildRow(name="scheduler", module="spur.controller.scheduler"),
-    ChildRow(name="projector", module="spur.controller.projector", answers_history=True),
+    ChildRow(
+        name="projector", module="spur.controller.projector", niceness=5, answers_history=True
+    ),
 )
 """What follows every front."""
 
@@ -78,6 +86,7 @@ class Child:
         self._read = read
         self._log = log
         self._role = Role(leads=False, term=0)
+        self._niceness = row.niceness
         self._process: asyncio.subprocess.Process | None = None
         self._is_there = asyncio.Event()
         self._task = asyncio.get_running_loop().create_task(self._live())
@@ -93,6 +102,24 @@ class Child:
         self._role = role
         if self.stream is not None:
             self.stream.role(role)
+
+    def committed(self) -> None:
+        """Send on what is committed; when it lags far, let it begin anew and give way no longer."""
+        stream = self.stream
+        if stream is None:
+            return
+        stream.committed()
+        if self._niceness and stream.lag_bytes > LAG_BYTES_MAX:
+            # An ordinary user can't raise the priority of a process that lives.
+            self._niceness = 0
+            self._log.warning(
+                "the %s lags by %d MiB: it is started again at normal priority",
+                self.row.name,
+                stream.lag_bytes >> 20,
+            )
+            stream.close()
+        elif stream.reached >= self._front.commit:
+            self._niceness = self.row.niceness
 
     async def ask_history(self, request: bytes, at_least: int, done: HistoryDone) -> None:
         """Ask a query; `done` is called once, after `HISTORY_WAIT_S` at the latest."""
@@ -153,6 +180,8 @@ class Child:
                     str(self._directory),
                     "--channel",
                     str(theirs.fileno()),
+                    "--niceness",
+                    str(self._niceness),
                     stdin=asyncio.subprocess.DEVNULL,
                     pass_fds=(theirs.fileno(),),
                 )
@@ -212,8 +241,7 @@ class Children:
     def committed(self) -> None:
         """Send on what is committed."""
         for child in self._children:
-            if child.stream is not None:
-                child.stream.committed()
+            child.committed()
 
     def role(self, role: Role) -> None:
         """Tell all whether this controller leads."""

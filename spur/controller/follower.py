@@ -288,8 +288,6 @@ def load_state(disk: Disk, genesis: Genesis) -> State:
 def run_child(
     main: Callable[[Path, int], Awaitable[str]],
     arguments: Sequence[str],
-    *,
-    niceness: int = 0,
 ) -> int:
     """Run a child of the front: `main(directory, channel)` until the front ends.
 
@@ -298,9 +296,10 @@ def run_child(
     parser = argparse.ArgumentParser()
     parser.add_argument("directory", type=Path)
     parser.add_argument("--channel", type=int, required=True)
+    parser.add_argument("--niceness", type=int, default=0)
     options = parser.parse_args(arguments)
     die_with_parent()
-    os.nice(niceness)
+    os.nice(options.niceness)
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(name)s: %(message)s"
     )

@@ -38,8 +38,6 @@ __all__ = ["MODEL_FILE", "History", "LedgerBehind", "Projector", "main", "open_m
 MODEL_FILE = "history.db"
 """The read model, in the controller's directory; it may be removed while no controller runs."""
 
-NICENESS = 5
-
 WAIT_S = 2.0
 """How long a query waits for the model; then it is told how far that is."""
 
@@ -214,7 +212,7 @@ async def _run(directory: Path, channel: int) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Run as a child of the front; return the exit status."""
     logging.getLogger("alembic").setLevel(logging.WARNING)
-    return run_child(_run, arguments, niceness=NICENESS)
+    return run_child(_run, arguments)
 
 
 if __name__ == "__main__":

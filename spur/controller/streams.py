@@ -77,6 +77,7 @@ class ChildStream:
         self._read = read
         self._report = report
         self._stream = Stream(self, CHANNEL_LIMIT)
+        self._sent_entries = self._sent_bytes = 0
         self._next = 0
         """The entry to be sent next; 0 before the child said how far it is."""
         self._reading = False
@@ -96,6 +97,14 @@ class ChildStream:
     def close(self) -> None:
         """End the channel, and with it the child."""
         self._stream.abort()
+
+    @property
+    def lag_bytes(self) -> int:
+        """How much of the log the child has not taken in, were all of it like what it was sent."""
+        if not self._sent_entries:
+            return 0
+        entries = max(0, self._front.commit - self.reached)
+        return entries * self._sent_bytes // self._sent_entries
 
     # -- what the front says
     def committed(self) -> None:
@@ -211,6 +220,8 @@ class ChildStream:
         streamed = tuple((each.index, each.term, each.kind, each.body) for each in entries)
         self._stream.send(encode_channel(Entries(streamed, self._front.commit)))
         self._next = entries[-1].index + 1
+        self._sent_entries += len(entries)
+        self._sent_bytes += sum(len(each.body) for each in entries)
 
     def _tell_role(self) -> None:
         if self._role != self._told and self._next > self._role_after:

@@ -1,4 +1,4 @@
-"""What Spur does so far, shown to a stranger: jobs on a cluster, then controllers that lose nothing.
+"""What Spur does so far, shown to a stranger: jobs, then controllers that lose nothing.
 
     ops/demo [jobs | failover]
 
