@@ -412,7 +412,7 @@ class Recorded(Session):
         super().__init__("sacct", environment)
         self._connection = connection
 
-    def ask(self, request: Request, expected: type[A]) -> A | Rejection:
+    def ask(self, request: Request, expected: type[A], *, is_held: bool = False) -> A | Rejection:
         """Answer as the controller would."""
         answer: Answer
         if isinstance(request, QueryRecords):

@@ -47,7 +47,7 @@ class Asking(Session):
         self._cluster = cluster
         self._who = actor(UIDS[user])
 
-    def ask(self, request: Request, expected: type[A]) -> A | Rejection:
+    def ask(self, request: Request, expected: type[A], *, is_held: bool = False) -> A | Rejection:
         answer = self._cluster.ask(request, self._who)
         assert isinstance(answer, (expected, Rejection))
         return answer

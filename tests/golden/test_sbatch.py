@@ -51,7 +51,7 @@ class Asking(Session):
         self.cluster = cluster
         self.texts: dict[JobId, bytes] = {}
 
-    def ask(self, request: Request, expected: type[A]) -> A | Rejection:
+    def ask(self, request: Request, expected: type[A], *, is_held: bool = False) -> A | Rejection:
         answer: Answer | Rejection
         if isinstance(request, ReadTexts):
             views = [JobTextView(each, self.texts[each], False) for each in request.job_ids]

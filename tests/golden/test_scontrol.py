@@ -30,7 +30,7 @@ class Asking(Session):
         self.hall = hall
         self.uid = 0
 
-    def ask(self, request: Request, expected: type[A]) -> A | Rejection:
+    def ask(self, request: Request, expected: type[A], *, is_held: bool = False) -> A | Rejection:
         answer = self.hall.cluster.ask(request, actor(self.uid))
         assert isinstance(answer, (expected, Rejection))
         return answer

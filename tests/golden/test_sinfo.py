@@ -85,7 +85,7 @@ class Asking(Session):
     def is_root(self) -> bool:
         return self._user == "root"
 
-    def ask(self, request: Request, expected: type[A]) -> A | Rejection:
+    def ask(self, request: Request, expected: type[A], *, is_held: bool = False) -> A | Rejection:
         answer = self._cluster.ask(request)
         if isinstance(answer, NodeList):
             nodes = [

@@ -89,6 +89,7 @@ def obtain(
             attachments=(Attachment("text", encode_text(submission.text)),),
         ),
         JobAccepted,
+        is_held=True,
     )
     if isinstance(answer, Rejection):
         raise _refused(session, submission, answer)

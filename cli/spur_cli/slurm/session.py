@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -23,6 +24,13 @@ A = TypeVar("A", bound=Answer)
 
 WAIT_S = 5.0
 """How long a command waits for a controller, a failover included."""
+
+HELD_S = 60.0
+"""How long one goes on that would leave resources to nobody if it gave up. More than the agent
+between it and the controllers waits: after that nobody carries the request out any more."""
+
+AGAIN_S = 0.2
+"""Between two tries to find out, when nobody takes the question."""
 
 
 def guarded(program: str, work: Callable[[Session], int]) -> int:
@@ -104,22 +112,45 @@ class Session:
         sys.stderr.write(f"{self.program}: error: {text}\n")
 
     # -- the cluster
-    def ask(self, request: Request, expected: type[A]) -> A | Rejection:
-        """Return the answer; one that cannot be had is a Rejection like any other no."""
-        from spur.client.blocking import BlockingClient
-        from spur.client.faults import OutcomeUnknown, Unreachable
-        from spur.client.locate import locate
+    def ask(self, request: Request, expected: type[A], *, is_held: bool = False) -> A | Rejection:
+        """Return the answer; one that cannot be had is a Rejection like any other no.
 
+        With `is_held` a request that was sent is asked for again under its id until what became of
+        it is known, for `HELD_S`: what it obtains is held by this command and by nobody else.
+        """
+        from spur.client.faults import OutcomeUnknown, Unreachable
+
+        client = self._connected()
+        until_s = time.monotonic() + (HELD_S if is_held else 0)
+        request_id, since = None, None
         try:
-            if self._client is None:
-                self._client = BlockingClient(locate(self.environment), deadline_s=WAIT_S)
-            return self._client.ask(request, expected, warn=self._warn)
-        except Unreachable as error:
-            return Rejection(error.code, str(error))
-        except OutcomeUnknown as error:
-            return Rejection(error.code, str(error))
+            while True:
+                try:
+                    return client.ask(
+                        request, expected, request_id=request_id, since=since, warn=self._warn
+                    )
+                except Unreachable as error:
+                    # Before this try somebody may have taken it.
+                    if request_id is None or time.monotonic() > until_s:
+                        return Rejection(error.code, str(error))
+                    time.sleep(AGAIN_S)
+                except OutcomeUnknown as error:
+                    if time.monotonic() > until_s:
+                        return Rejection(error.code, str(error))
+                    request_id, since = error.request_id, error.since
         except ValueError as error:
             raise OperatorFault(str(error)) from error
+
+    def _connected(self) -> BlockingClient:
+        from spur.client.blocking import BlockingClient
+        from spur.client.locate import locate
+
+        if self._client is None:
+            try:
+                self._client = BlockingClient(locate(self.environment), deadline_s=WAIT_S)
+            except ValueError as error:
+                raise OperatorFault(str(error)) from error
+        return self._client
 
     def _warn(self, text: str) -> None:
         """Write a warning once, however many answers of this command carry it."""

@@ -85,7 +85,7 @@ class Desk(Session):
         super().__init__("srun", {})
         self.asked: list[Any] = []
 
-    def ask(self, request: Any, expected: Any) -> Any:
+    def ask(self, request: Any, expected: Any, *, is_held: bool = False) -> Any:
         self.asked.append(request)
         return Done()
 
