@@ -14,7 +14,7 @@ from spur.commands.licenses import refuse_licenses
 from spur.commands.nodeasks import refuse_nodes, with_default_memory
 from spur.commands.partitionlimits import refuse_by_partitions
 from spur.commands.permissions import Role, role_of
-from spur.projections.attachments import ATTACHMENT_NAMES
+from spur.projections.attachments import AMENDED_NAMES, SUBMITTED_NAMES
 from spur.projections.cluster import settings_of
 from spur.projections.partitions import default_partition
 from spur.projections.state import State
@@ -35,6 +35,7 @@ __all__ = [
     "SCRIPT_BYTES_MAX",
     "TEXT_BYTES_MAX",
     "placed_spec",
+    "refuse_amendments",
     "refuse_change",
     "refuse_submission",
 ]
@@ -55,7 +56,12 @@ LIVE_BLOB_BYTES_PER_USER_MAX = 1 << 30
 LIVE_BLOB_BYTES_MAX = 16 << 30
 """Attachments of all jobs in the state. Source: LOG-CONTRACT 2.3."""
 
+PATH_BYTES_MAX = 4_096
+"""Of a path that is written anew, as the kernel has it."""
+
 _BYTES_MAX = {
+    "comment": 64 << 10,
+    "stdout": PATH_BYTES_MAX,
     "script": SCRIPT_BYTES_MAX,
     "environment": ENVIRONMENT_BYTES_MAX,
     "text": TEXT_BYTES_MAX,
@@ -190,6 +196,10 @@ def refuse_change(
         refused = _refuse_partitions(state, wanted.partitions)
     if refused is None and wanted.ask.licenses != former.ask.licenses:
         refused = refuse_licenses(state, wanted.ask.licenses)
+    if refused is None and wanted.ask != former.ask:
+        refused = refuse_nodes(state, wanted.ask)
+    if refused is None and wanted.ask.reservation != former.ask.reservation:
+        refused = _refuse_site(state, wanted.ask)
     if refused is None and wanted.nice != former.nice:
         refused = _refuse_nice(state, wanted.nice, context)
     return refused
@@ -222,6 +232,10 @@ def _refuse_spec(spec: JobSpec) -> Rejection | None:
             f"a time limit of {spec.time_limit_s} s is not from 0 to {TIME_LIMIT_S_MAX}"
         )
     least_s = spec.time_limit_min_s
+    if least_s and spec.time_limit_s and least_s > spec.time_limit_s:
+        return Rejection(
+            "invalid-time-min", "the least time limit is over the time limit; nothing was changed"
+        )
     if least_s is not None and not 0 <= least_s <= TIME_LIMIT_S_MAX:
         return _invalid(f"a least time limit of {least_s} s is not from 0 to {TIME_LIMIT_S_MAX}")
     for name, moment_ns in (("begin", spec.begin_ns), ("end", spec.deadline_ns)):
@@ -292,19 +306,12 @@ def _refuse_ask(ask: ResourceAsk) -> Rejection | None:
 
 def _refuse_attachments(attachments: tuple[Attachment, ...], *, batch: bool) -> Rejection | None:
     """Return why attachments are not those of a job, or None. A batch job has a script."""
-    names = [attachment.name for attachment in attachments]
-    for name in names:
-        if name not in ATTACHMENT_NAMES:
-            known = ", ".join(ATTACHMENT_NAMES)
-            return _invalid(f"a job has no attachment {name!r}; it may have {known}")
-        if names.count(name) > 1:
-            return _invalid(f"attachment {name!r} is there twice")
-    if batch and "script" not in names:
+    refused = _refuse_names_and_sizes(attachments, SUBMITTED_NAMES)
+    if refused is not None:
+        return refused
+    if batch and all(attachment.name != "script" for attachment in attachments):
         return _invalid("a batch job has no script")
     for attachment in attachments:
-        size, size_max = len(attachment.content), _BYTES_MAX[attachment.name]
-        if size > size_max:
-            return _over(f"{attachment.name}-bytes-max", size_max, size)
         if attachment.name == "script" and not attachment.content.strip():
             return _invalid("the script is empty")
         if attachment.name == "text":
@@ -312,6 +319,31 @@ def _refuse_attachments(attachments: tuple[Attachment, ...], *, batch: bool) -> 
                 decode_text(attachment.content)
             except msgspec.MsgspecError as error:
                 return _invalid(f"the attachment 'text' cannot be read: {error}")
+    return None
+
+
+def refuse_amendments(
+    state: State, attachments: tuple[Attachment, ...], context: Context
+) -> Rejection | None:
+    """Return why an update may not hand these in, or None."""
+    refused = _refuse_names_and_sizes(attachments, AMENDED_NAMES)
+    if refused is not None or not attachments:
+        return refused
+    return _refuse_live_blobs(state, context)
+
+
+def _refuse_names_and_sizes(
+    attachments: tuple[Attachment, ...], known: tuple[str, ...]
+) -> Rejection | None:
+    names = [attachment.name for attachment in attachments]
+    for attachment in attachments:
+        name, size = attachment.name, len(attachment.content)
+        if name not in known:
+            return _invalid(f"there is no attachment {name!r}; there may be {', '.join(known)}")
+        if names.count(name) > 1:
+            return _invalid(f"attachment {name!r} is there twice")
+        if size > _BYTES_MAX[name]:
+            return _over(f"{name}-bytes-max", _BYTES_MAX[name], size)
     return None
 
 

@@ -1,11 +1,10 @@
-"""Commands about jobs: submit, hold, release, update, cancel, signal, requeue, query."""
+"""Commands about jobs: submit, hold, release, cancel, signal, requeue, query."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from spur.commands.accounting import accounted_spec
-from spur.commands.admission import placed_spec, refuse_change, refuse_submission
+from spur.commands.admission import placed_spec, refuse_submission
 from spur.commands.decide import Context, Decision, command
 from spur.commands.permissions import (
     Permission,
@@ -15,24 +14,26 @@ from spur.commands.permissions import (
     role_of,
     sees_all_jobs,
 )
-from spur.commands.targets import ROWS_PER_PART_MAX, Change, Target, changes, has_ended, targets
+from spur.commands.targets import (
+    ROWS_PER_PART_MAX,
+    Target,
+    changed,
+    ended,
+    has_ended,
+    targets,
+)
 from spur.events.declare import Event
 from spur.events.jobs import (
-    ArrayThrottled,
     JobHeld,
-    JobPriorityChanged,
     JobReleased,
     JobRequeued,
-    JobSpecChanged,
     JobSubmitted,
 )
 from spur.events.runs import RunEnded, RunSignalled, RunStopped
-from spur.projections.dependencies import closes_circle
 from spur.projections.jobfilters import candidate_jobs, test_of
 from spur.projections.jobs import next_job_id
 from spur.projections.jobviews import PAGE_ROWS_MAX, job_page
 from spur.projections.state import State
-from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
 from spur.values.states import HOLD_REASONS, Hold, JobState, Phase, Reason
@@ -42,14 +43,12 @@ from spur.wire.jobs import (
     CancelJobs,
     HoldJob,
     JobAccepted,
-    JobChanges,
     JobFilter,
     QueryJobs,
     ReleaseJob,
     RequeueJob,
     SignalJob,
     SubmitJob,
-    UpdateJob,
 )
 
 __all__ = ["RUNS_MAX", "SIGNALS_MAX"]
@@ -90,23 +89,6 @@ def decide_submit_job(state: State, request: SubmitJob, context: Context) -> Dec
     return Decision((event,), JobAccepted(job_id))
 
 
-def _change(
-    state: State, context: Context, job_id: JobId, tasks: TaskSet | None, change: Change
-) -> Decision | Rejection:
-    """Apply a change to all rows that are meant, in as many parts as it takes."""
-    found = targets(state, context, job_id, tasks)
-    if isinstance(found, Rejection):
-        return Decision((), Done()) if context.part > 1 else found
-    events, last, refusal = changes(state, found, change)
-    if not events and refusal is not None and context.part == 1:
-        return refusal
-    return Decision(tuple(events), Done(), more=last > 0, resume_after=last)
-
-
-def _ended(target: Target) -> Rejection:
-    return Rejection("job-ended", f"job {target.job_id} has ended; nothing was changed")
-
-
 @command(HoldJob, permission=Permission.USER, divisible=True)
 def decide_hold_job(state: State, request: HoldJob, context: Context) -> Decision | Rejection:
     """Keep jobs from starting; one that runs is held when it is put back into the queue."""
@@ -122,13 +104,13 @@ def decide_hold_job(state: State, request: HoldJob, context: Context) -> Decisio
 
     def change(target: Target) -> list[Event] | Rejection | None:
         if has_ended(target.run):
-            return _ended(target)
+            return ended(target)
         # A user's hold takes nothing from one that is harder to lift.
         if target.run.hold is hold or target.run.hold is Hold.ADMIN:
             return None
         return [JobHeld(target.job_id, hold)]
 
-    return _change(state, context, request.job_id, request.tasks, change)
+    return changed(state, context, request.job_id, request.tasks, change)
 
 
 @command(ReleaseJob, permission=Permission.USER, divisible=True)
@@ -138,7 +120,7 @@ def decide_release_job(state: State, request: ReleaseJob, context: Context) -> D
 
     def change(target: Target) -> list[Event] | Rejection | None:
         if has_ended(target.run):
-            return _ended(target)
+            return ended(target)
         if target.run.hold is Hold.NONE:
             return None
         if target.run.hold is Hold.ADMIN and not is_operator:
@@ -148,111 +130,7 @@ def decide_release_job(state: State, request: ReleaseJob, context: Context) -> D
             )
         return [JobReleased(target.job_id)]
 
-    return _change(state, context, request.job_id, request.tasks, change)
-
-
-@command(UpdateJob, permission=Permission.USER, divisible=True)
-def decide_update_job(state: State, request: UpdateJob, context: Context) -> Decision | Rejection:
-    """Change what jobs ask for."""
-    changes_asked = request.changes
-    priority = changes_asked.priority
-    is_operator = role_of(state, context.actor) >= Role.OPERATOR
-    if priority is not None and not is_operator:
-        return Rejection("not-permitted", "a fixed priority takes an operator; nothing was changed")
-    if priority is not None and not -1 <= priority < 1 << 31:
-        return Rejection(
-            "invalid-value",
-            f"priority {priority} is not from -1 to {(1 << 31) - 1}; nothing was changed",
-        )
-    if changes_asked.partitions == ():
-        return Rejection("invalid-value", "a job is in at least one partition; nothing was changed")
-
-    def change(target: Target) -> list[Event] | Rejection | None:
-        return _updated(state, context, target, changes_asked, is_operator)
-
-    decision = _change(state, context, request.job_id, request.tasks, change)
-    if isinstance(decision, Rejection) or changes_asked.throttle is None or context.part > 1:
-        return decision
-    throttled = _throttled(state, request.job_id, changes_asked.throttle)
-    if isinstance(throttled, Rejection):
-        return throttled
-    return replace(decision, events=(*throttled, *decision.events))
-
-
-def _throttled(state: State, job_id: JobId, throttle: int) -> list[Event] | Rejection:
-    """Return the event that lets at most so many tasks of the job's array run at a time."""
-    job = state.jobs.get(job_id)
-    array_id = job_id if job is None else job.array_id
-    array = state.arrays.get(array_id)
-    if array is None:
-        return Rejection("wrong-state", f"job {job_id} is no array; nothing was changed")
-    if not 0 <= throttle < 1 << 31:
-        return Rejection(
-            "invalid-value",
-            f"a throttle of {throttle} tasks is not from 0 to {(1 << 31) - 1}; nothing was changed",
-        )
-    return [] if array.throttle == throttle else [ArrayThrottled(array_id, throttle)]
-
-
-def _updated(
-    state: State,
-    context: Context,
-    target: Target,
-    asked: JobChanges,
-    is_operator: bool,
-) -> list[Event] | Rejection | None:
-    """Return the events that bring one row to what is asked."""
-    run, spec = target.run, target.job.spec
-    if has_ended(run):
-        return _ended(target)
-    fields = {
-        name: getattr(asked, name)
-        for name in asked.__struct_fields__
-        if name not in ("priority", "throttle") and getattr(asked, name) is not None
-    }
-    dependency = asked.dependency
-    if dependency is not None:
-        if run.phase is not Phase.PENDING:
-            return Rejection(
-                "wrong-state", f"job {target.job_id} waits no more; nothing was changed"
-            )
-        if closes_circle(state, target.job_id, dependency):
-            return Rejection(
-                "invalid-dependency",
-                f"job {target.job_id} would wait for itself; nothing was changed",
-            )
-        fields["dependency"] = dependency if dependency.conditions else None
-    wanted = replace(spec, **fields)
-    if not fields.keys().isdisjoint(("account", "qos", "partitions")):
-        accounted = accounted_spec(state, wanted, uid=target.job.uid, is_operator=is_operator)
-        if isinstance(accounted, Rejection):
-            return accounted
-        wanted = accounted
-    events: list[Event] = []
-    priority = None if asked.priority == -1 else asked.priority
-    if asked.priority is not None and run.priority != priority:
-        events.append(JobPriorityChanged(target.job_id, priority))
-    if wanted != spec:
-        if run.phase is not Phase.PENDING and set(fields) - {"name", "time_limit_s", "nice"}:
-            return Rejection(
-                "wrong-state",
-                f"job {target.job_id} runs: only its name, time limit and nice can be changed; "
-                "nothing was changed",
-            )
-        longer = wanted.time_limit_s is not None and (
-            spec.time_limit_s is None or wanted.time_limit_s > spec.time_limit_s
-        )
-        if longer and run.phase is not Phase.PENDING and not is_operator:
-            return Rejection(
-                "not-permitted",
-                f"job {target.job_id} runs: a longer time limit takes an operator; "
-                "nothing was changed",
-            )
-        refused = refuse_change(state, spec, wanted, context)
-        if refused is not None:
-            return refused
-        events.append(JobSpecChanged(target.job_id, wanted))
-    return events or None
+    return changed(state, context, request.job_id, request.tasks, change)
 
 
 def _cancelled(target: Target, context: Context) -> list[Event] | None:
@@ -277,9 +155,9 @@ def decide_cancel_job(state: State, request: CancelJob, context: Context) -> Dec
     """End jobs, whether they wait or run."""
 
     def change(target: Target) -> list[Event] | Rejection | None:
-        return _cancelled(target, context) or _ended(target)
+        return _cancelled(target, context) or ended(target)
 
-    return _change(state, context, request.job_id, request.tasks, change)
+    return changed(state, context, request.job_id, request.tasks, change)
 
 
 @command(CancelJobs, permission=Permission.USER, divisible=True)
@@ -379,7 +257,7 @@ def decide_requeue_job(state: State, request: RequeueJob, context: Context) -> D
             ]
         return None
 
-    return _change(state, context, request.job_id, request.tasks, change)
+    return changed(state, context, request.job_id, request.tasks, change)
 
 
 @command(QueryJobs, permission=Permission.USER, reads=True)

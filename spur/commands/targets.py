@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
-from spur.commands.decide import Context
+from spur.commands.decide import Context, Decision
 from spur.commands.permissions import may_act_for
 from spur.events.declare import Event
 from spur.events.jobs import JobRequeued, JobTasksSplit
@@ -24,8 +24,18 @@ from spur.values.errors import Rejection
 from spur.values.ids import JobId
 from spur.values.limits import ENTRY_ROW_CHANGES_MAX
 from spur.values.states import Phase
+from spur.wire.declare import Done
 
-__all__ = ["ROWS_PER_PART_MAX", "Change", "Target", "changes", "has_ended", "targets"]
+__all__ = [
+    "ROWS_PER_PART_MAX",
+    "Change",
+    "Target",
+    "changed",
+    "changes",
+    "ended",
+    "has_ended",
+    "targets",
+]
 
 ROWS_PER_PART_MAX = ENTRY_ROW_CHANGES_MAX // 2
 """Row changes that one part makes. A bigger part would hold the front's loop for too long."""
@@ -71,7 +81,7 @@ def targets(
     else:
         return _unknown(job_id, tasks)
     if not may_act_for(state, context.actor, uid):
-        return Rejection("not-permitted", f"job {job_id} belongs to uid {uid}; nothing was changed")
+        return Rejection("not-owner", f"job {job_id} belongs to uid {uid}; nothing was changed")
     first = next(found, None)
     if first is None:
         return _unknown(job_id, tasks)
@@ -107,6 +117,24 @@ def _of_array(
 def has_ended(run: RunRow) -> bool:
     """Whether a run has its record, which then stands for all tasks of its row."""
     return run.phase is Phase.ENDED
+
+
+def ended(target: Target) -> Rejection:
+    """Return the no to a change of a run that has its record."""
+    return Rejection("job-ended", f"job {target.job_id} has ended; nothing was changed")
+
+
+def changed(
+    state: State, context: Context, job_id: JobId, tasks: TaskSet | None, change: Change
+) -> Decision | Rejection:
+    """Apply a change to all rows that are meant, in as many parts as it takes."""
+    found = targets(state, context, job_id, tasks)
+    if isinstance(found, Rejection):
+        return Decision((), Done()) if context.part > 1 else found
+    events, last, refusal = changes(state, found, change)
+    if not events and refusal is not None and context.part == 1:
+        return refusal
+    return Decision(tuple(events), Done(), more=last > 0, resume_after=last)
 
 
 def changes(

@@ -166,7 +166,7 @@ class Front:
             self._is_ready = False
             return
         part = next_part(state, principal, request_id)
-        refs, blobs = blobs_of(asked.request, self._noise) if part == 1 else ((), ())
+        refs, blobs = blobs_of(asked.request, self._noise)
         context = Context(
             now_ns=now_ns,
             index=state.index + 1,

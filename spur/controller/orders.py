@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from spur.projections.attachments import unpack_attachments
+from spur.projections.attachments import AMENDED_NAMES, unpack_attachments
 from spur.projections.cluster import settings_of
 from spur.projections.dispatch import KillRun, LaunchRun, SignalRun
 from spur.projections.nodes import block_of
@@ -21,6 +21,7 @@ from spur.projections.stepdispatch import KillStep, LaunchStep, SignalStep
 from spur.projections.steporders import step_order
 from spur.projections.topology import path_of_node
 from spur.values.ids import JobId
+from spur.values.jobspec import amended, decode_text, encode_text
 from spur.values.tres import Per
 from spur.wire.agents import KillOrder, LaunchOrder, Order, SignalOrder
 
@@ -101,7 +102,7 @@ def launch_order(
         start_ns=run.started.start_ns,
         script=contents.get("script", b""),
         environment=contents.get("environment", b""),
-        text=contents.get("text", b""),
+        text=_text(contents),
         cluster_name=settings.name,
         kill_wait_s=settings.kill_wait_s,
         default_memory_per=memory_per,
@@ -111,6 +112,14 @@ def launch_order(
         topology=topology,
         topology_pattern=pattern,
     )
+
+
+def _text(contents: Contents) -> bytes:
+    """Return the text as it is by now."""
+    text = contents.get("text", b"")
+    if not text or contents.keys().isdisjoint(AMENDED_NAMES):
+        return text
+    return encode_text(amended(decode_text(text), contents))
 
 
 def _default_memory(state: State, effect: LaunchRun) -> tuple[Per, int]:

@@ -27,6 +27,7 @@ __all__ = [
     "JobSpecChanged",
     "JobSubmitted",
     "JobTasksSplit",
+    "JobTextsChanged",
 ]
 
 
@@ -93,6 +94,16 @@ class JobSpecChanged(Event, frozen=True):
 
     job_id: JobId
     spec: JobSpec
+
+
+@event("job.texts-changed")
+class JobTextsChanged(Event, frozen=True):
+    """Text that steers nothing was written anew: a comment, a path."""
+
+    job_id: JobId
+    attachments: tuple[int, ...]
+    """Which of the envelope's attachments these are, by position; a former one of the same name
+    is gone."""
 
 
 @event("job.dependency-judged")

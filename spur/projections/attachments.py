@@ -13,20 +13,32 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from spur.events.envelope import AttachmentRef
+from spur.values.ids import JobId
 
 if TYPE_CHECKING:
     from spur.projections.state import State
 
 __all__ = [
+    "AMENDED_NAMES",
     "ATTACHMENT_NAMES",
+    "SUBMITTED_NAMES",
     "BlobBytes",
+    "amend_attachments",
+    "attachments_of",
+    "launch_attachments",
     "live_blobs",
     "pack_attachments",
     "size_of",
     "unpack_attachments",
 ]
 
-ATTACHMENT_NAMES = ("script", "environment", "text")
+SUBMITTED_NAMES = ("script", "environment", "text")
+"""What is handed in with a job."""
+
+AMENDED_NAMES = ("comment", "stdout")
+"""What an update may hand in later: it takes the place of that part of "text"."""
+
+ATTACHMENT_NAMES = SUBMITTED_NAMES + AMENDED_NAMES
 """What a job may carry; the place of a name is its code."""
 
 _CODES = {name: code for code, name in enumerate(ATTACHMENT_NAMES)}
@@ -51,6 +63,33 @@ def unpack_attachments(packed: bytes) -> tuple[AttachmentRef, ...]:
         AttachmentRef(ATTACHMENT_NAMES[code], size, digest)
         for code, size, digest in _RECORD.iter_unpack(packed)
     )
+
+
+def amend_attachments(packed: bytes, references: Iterable[AttachmentRef]) -> bytes:
+    """Return the references with these in the place of those of the same names."""
+    come = tuple(references)
+    names = {reference.name for reference in come}
+    left = (each for each in unpack_attachments(packed) if each.name not in names)
+    return pack_attachments((*left, *come))
+
+
+def attachments_of(state: State, job_id: JobId) -> bytes:
+    """Return all that a job carries: what its array does too, and then its own."""
+    job = state.jobs[job_id]
+    return (
+        state.arrays[job.array_id].attachments + job.attachments
+        if job.array_id
+        else job.attachments
+    )
+
+
+def launch_attachments(state: State, job_id: JobId) -> bytes:
+    """Return what a job carries that its agents are told: all but what is for people alone."""
+    packed = attachments_of(state, job_id)
+    comment = _CODES["comment"]
+    if all(record[0] != comment for record in _RECORD.iter_unpack(packed)):
+        return packed
+    return pack_attachments(each for each in unpack_attachments(packed) if each.name != "comment")
 
 
 def size_of(packed: bytes) -> int:

@@ -22,6 +22,7 @@ from spur.events.runs import (
     RunStopped,
 )
 from spur.projections.apply import At
+from spur.projections.attachments import launch_attachments
 from spur.projections.react import Effect, effect, owes, owes_node, reacts, resume_node
 from spur.projections.runrows import FINAL
 from spur.values.arrays import TaskSet
@@ -89,7 +90,7 @@ def _launches(state: State, job_id: JobId) -> Iterator[LaunchRun]:
     if run is None or run.phase is not Phase.RUNNING or run.started is None:
         return
     job, started = state.jobs[job_id], run.started
-    holder = state.arrays[job.array_id] if job.array_id else job
+    attachments = launch_attachments(state, job_id)
     for share, share_state in zip(started.shares, started.states, strict=True):
         if share_state == NodeShareState.OWED:
             yield LaunchRun(
@@ -103,7 +104,7 @@ def _launches(state: State, job_id: JobId) -> Iterator[LaunchRun]:
                 job.spec,
                 job.array_id,
                 job.tasks,
-                holder.attachments,
+                attachments,
                 started.partition,
                 started.shares,
                 started.limit_ns,

@@ -23,9 +23,10 @@ from spur.events.jobs import (
     JobSpecChanged,
     JobSubmitted,
     JobTasksSplit,
+    JobTextsChanged,
 )
 from spur.projections.apply import At, applies
-from spur.projections.attachments import pack_attachments
+from spur.projections.attachments import amend_attachments, pack_attachments
 from spur.projections.counters import JOB_ID_COUNTER, counter, raise_counter
 from spur.projections.dependencies import put_dependency
 from spur.projections.runrows import PastRun, PastRunsRow, RunRow
@@ -63,7 +64,8 @@ class JobRow(Row, frozen=True):
     submit_ns: int
     spec: JobSpec
     attachments: bytes
-    """As `pack_attachments` makes it; empty for a task, since its array has them."""
+    """As `pack_attachments` makes it; of a task what was amended alone, since its array has the
+    rest."""
     array_id: JobId
     """0 for a job that is no array."""
     tasks: TaskSet | None
@@ -202,6 +204,16 @@ def apply_job_spec_changed(state: State, at: At, event: JobSpecChanged) -> None:
     if run.started is not None and limit_s is not None and limit_s != job.spec.time_limit_s:
         limit_ns = run.started.start_ns + limit_s * 1_000_000_000 if limit_s else 0
         state.runs.put(event.job_id, replace(run, started=replace(run.started, limit_ns=limit_ns)))
+
+
+@applies(JobTextsChanged)
+def apply_job_texts_changed(state: State, at: At, event: JobTextsChanged) -> None:
+    """Keep the new texts; nothing refers to the former any more."""
+    run_in(state, event.job_id, Phase.PENDING, Phase.RUNNING, Phase.STOPPING)
+    job = state.jobs[event.job_id]
+    come = [at.attachments[place] for place in event.attachments]
+    packed = amend_attachments(job.attachments, come)
+    state.jobs.put(event.job_id, replace(job, attachments=packed))
 
 
 @applies(ArrayThrottled)

@@ -15,7 +15,9 @@ from spur.slurm.timespec import Calendar, MomentError, parse_moment, parse_time_
 from spur.slurm.wording import SlurmError
 from spur.values.dependencies import Dependency
 from spur.values.ids import PartitionName
-from spur.wire.jobs import JobChanges
+from spur.values.tres import Per
+from spur.wire.declare import Attachment
+from spur.wire.jobs import AskChanges, JobChanges
 
 __all__ = ["JobUpdate", "parse_job_update"]
 
@@ -26,6 +28,15 @@ class JobUpdate(NamedTuple):
     changes: JobChanges
     longer_by_s: int | None
     """Added to each job's own time limit, or taken off it; None for no such change."""
+    attachments: tuple[Attachment, ...] = ()
+    """Texts that are written anew."""
+    is_unreadable: bool = False
+    """Whether it names a dependency that can't be read; it is said of each job."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is asked."""
+        return self == JobUpdate(JobChanges(), None)
 
 
 def parse_job_update(pairs: list[tuple[str, str]], calendar: Calendar) -> JobUpdate:
@@ -34,20 +45,42 @@ def parse_job_update(pairs: list[tuple[str, str]], calendar: Calendar) -> JobUpd
     Raises: SlurmError for a key that cannot be changed, or a bad value.
     """
     fields: dict[str, Any] = {}  # of the types of JobChanges
+    asks: dict[str, Any] = {}  # of the types of AskChanges
+    texts: dict[str, bytes] = {}
     longer_by_s = None
+    is_unreadable = False
     for key, value in pairs:
         word = key.lower()
-        if word == "timelimit" and value[:1] in ("+", "-") and value != "-1":
+        if word[-1:] in ("+", "-") and word[:-1] in _KNOWN:
+            sign = f"Option {key}={value} does not accept [+|-]= syntax"
+            raise SlurmError(f"scontrol: error: {sign}")
+        if word == "timelimit" and value[:1] in ("+", "-"):
             longer_by_s = _time_limit(value[1:]) * (-1 if value[0] == "-" else 1)
-            continue
-        row = _KEYS.get(word)
-        if row is None:
+        elif word == "dependency":
+            try:
+                fields[word] = parse_dependency(value) or Dependency(False, ())
+            except BadDependency:
+                is_unreadable = True
+        elif word in _TEXTS:
+            texts[_TEXTS[word]] = _bytes(value)
+        elif word in _KEYS:
+            field, parse = _KEYS[word]
+            fields[field] = parse(value, calendar)
+        elif word in _ASKS:
+            asks |= _ASKS[word](key, value)
+        else:
             raise SlurmError(
                 f"Update of this parameter is not supported: {key}={value}", "Request aborted"
             )
-        field, parse = row
-        fields[field] = parse(value, calendar)
-    return JobUpdate(JobChanges(**fields), longer_by_s)
+    if asks:
+        fields["ask"] = AskChanges(**asks)
+    attachments = tuple(Attachment(name, content) for name, content in texts.items())
+    return JobUpdate(JobChanges(**fields), longer_by_s, attachments, is_unreadable)
+
+
+def _bytes(text: str) -> bytes:
+    """Return what was typed, as the bytes that it was."""
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _time_limit(text: str) -> int:
@@ -77,9 +110,8 @@ def _nice(value: str, calendar: Calendar) -> int:
 
 
 def _priority(value: str, calendar: Calendar) -> int:
-    """Return the rank; -1 gives it back to the scheduler."""
     try:
-        return -1 if value == "-1" else optionvalues.priority(value, "priority")
+        return optionvalues.priority(value, "priority")
     except BadOption as error:
         raise SlurmError(f"scontrol: error: Invalid Priority value: {value}") from error
 
@@ -88,14 +120,7 @@ def _moment_ns(value: str, calendar: Calendar) -> int:
     try:
         return max(parse_moment(value, calendar), 0) * 1_000_000_000
     except MomentError as error:
-        raise SlurmError(str(error), "scontrol: error: Invalid StartTime value") from error
-
-
-def _dependency(value: str, calendar: Calendar) -> Dependency:
-    try:
-        return parse_dependency(value) or Dependency(False, ())
-    except BadDependency as error:
-        raise SlurmError("Job dependency problem for job", status=1) from error
+        raise SlurmError(str(error), "No changes specified") from error
 
 
 def _throttle(value: str, calendar: Calendar) -> int:
@@ -110,11 +135,86 @@ def _requeue(value: str, calendar: Calendar) -> bool:
     return value == "1"
 
 
+def _count(key: str, value: str) -> int:
+    if not (value.isascii() and value.isdigit() and len(value) < 10):
+        raise SlurmError(f"scontrol: error: Invalid {_SPELLED[key.lower()]} value: {value}")
+    return int(value)
+
+
+def _counted(field: str) -> Callable[[str, str], dict[str, Any]]:
+    """Return what reads a plain number into a field of the ask."""
+    return lambda key, value: {field: _count(key, value)}
+
+
+def _memory(per: Per) -> Callable[[str, str], dict[str, Any]]:
+    """Return what reads MiB of a node, or of a CPU."""
+
+    def parse(key: str, value: str) -> dict[str, Any]:
+        return {
+            "memory_mib": _count(key, value),
+            "memory_per": per,
+            "memory_is_default": False,
+        }
+
+    return parse
+
+
+def _nodes(key: str, value: str) -> dict[str, Any]:
+    try:
+        least, most = optionvalues.nodes(value, "nodes")
+    except BadOption as error:
+        raise SlurmError(
+            f'scontrol: error: Invalid numeric value "{value}" for requested node count.'
+        ) from error
+    return {"nodes_min": least, "nodes_max": most}
+
+
+def _hosts(field: str) -> Callable[[str, str], dict[str, Any]]:
+    """Return what reads a list of hosts into a field of the ask."""
+    return lambda key, value: {field: value}
+
+
+def _gres(key: str, value: str) -> dict[str, Any]:
+    try:
+        return {"gres": optionvalues.gres(value, "gres")}
+    except BadOption as error:
+        raise SlurmError(f"scontrol: error: {error.sentence}") from error
+
+
+_SPELLED = {
+    "mincpusnode": "MinCPUsNode",
+    "minmemorycpu": "MinMemoryCPU",
+    "minmemorynode": "MinMemoryNode",
+    "mintmpdisknode": "MinTmpDiskNode",
+    "numtasks": "NumTasks",
+}
+
+_TEXTS = {"comment": "comment", "stdout": "stdout"}
+"""Texts that are written anew, and the attachments that hold them."""
+
+_ASKS: dict[str, Callable[[str, str], dict[str, Any]]] = {  # Any: fields of AskChanges
+    "excnodelist": _hosts("nodes_excluded"),
+    "features": lambda key, value: {"features": value.replace(",", "&")},
+    "gres": _gres,
+    "licenses": lambda key, value: {"licenses": value},
+    "mincpusnode": _counted("cpus_per_node_min"),
+    "minmemorycpu": _memory(Per.CPU),
+    "minmemorynode": _memory(Per.NODE),
+    "mintmpdisknode": _counted("disk_mib"),
+    "nodelist": _hosts("nodes_required"),
+    "numnodes": _nodes,
+    "numtasks": _counted("tasks"),
+    "prefer": lambda key, value: {"preferred": value},
+    "reqnodelist": _hosts("nodes_required"),
+    "reqnodes": _nodes,
+    "reservation": lambda key, value: {"reservation": value},
+    "reservationname": lambda key, value: {"reservation": value},
+}
+
 _KEYS: dict[str, tuple[str, Callable[[str, Calendar], Any]]] = {  # Any: a field of JobChanges
     "account": ("account", _text),
     "arraytaskthrottle": ("throttle", _throttle),
     "deadline": ("deadline_ns", _moment_ns),
-    "dependency": ("dependency", _dependency),
     "eligibletime": ("begin_ns", _moment_ns),
     "jobname": ("name", _text),
     "name": ("name", _text),
@@ -125,4 +225,7 @@ _KEYS: dict[str, tuple[str, Callable[[str, Calendar], Any]]] = {  # Any: a field
     "requeue": ("requeue", _requeue),
     "starttime": ("begin_ns", _moment_ns),
     "timelimit": ("time_limit_s", _limit),
+    "timemin": ("time_limit_min_s", _limit),
 }
+
+_KNOWN = frozenset({*_KEYS, *_ASKS, *_TEXTS, "dependency"})

@@ -62,6 +62,11 @@ _WORDINGS = {
     "partition-closed": Wording("Required partition not available (inactive or drain)", 2044),
     "invalid-array": Wording("Invalid job array specification", 2069),
     "not-permitted": Wording("Access/permission denied", 2002),
+    "not-owner": Wording("Access/permission denied", 2002),
+    "job-held": Wording("Job is in held state, pending scheduler release", 2056),
+    "priority-not-kept": Wording(
+        "Changes to job priority are not persistent, change nice instead", 2105
+    ),
     "job-ended": Wording("Job/step already completing or completed", 2021),
     "step-busy": Wording("Requested nodes are busy", 2016),
     "step-too-large": Wording("More processors requested than permitted", 2005),

@@ -14,6 +14,7 @@ from spur.events.jobs import (
     JobSpecChanged,
     JobSubmitted,
     JobTasksSplit,
+    JobTextsChanged,
 )
 from spur.projections.apply import At
 from spur.store.folds import folds
@@ -141,6 +142,11 @@ def fold_job_spec_changed(rows: Rows, at: At, event: JobSpecChanged) -> None:
         eligible_ns = max(run["open_time_ns"], begin_ns)
         rows.runs.change(job_id, number, eligible_time_ns=eligible_ns)
     rows.jobs.change(job_id, **spec_columns(spec))
+
+
+@folds(JobTextsChanged)
+def fold_job_texts_changed(rows: Rows, at: At, event: JobTextsChanged) -> None:
+    """Keep nothing: texts are private, and are read from where their blobs are."""
 
 
 @folds(JobDependencyJudged)

@@ -28,6 +28,7 @@ from spur.events.jobs import (
     JobSpecChanged,
     JobSubmitted,
     JobTasksSplit,
+    JobTextsChanged,
 )
 from spur.events.runs import (
     JobRelaunched,
@@ -194,6 +195,12 @@ def tell_job_spec_changed(event: JobSpecChanged, job_id: int) -> str:
         f"changed: it is {spec.name!r} in {','.join(spec.partitions)}, with time limit {limit},"
         f" nice {spec.nice}"
     )
+
+
+@tells(JobTextsChanged)
+def tell_job_texts_changed(event: JobTextsChanged, job_id: int) -> str:
+    """Tell that there is another text, and not which."""
+    return "its comment or its output path was written anew"
 
 
 @tells(JobDependencyJudged)

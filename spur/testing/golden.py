@@ -32,6 +32,7 @@ from spur.wire.cluster import (
     RecordRestore,
     RemoveHost,
 )
+from spur.wire.declare import Attachment
 from spur.wire.jobs import HoldJob, JobChanges, ReleaseJob, SignalJob, UpdateJob
 from spur.wire.partitions import UpdatePartition
 from spur.wire.steps import CancelStep, SignalStep
@@ -110,6 +111,8 @@ def _tell_one_life(hall: Hall) -> None:
     hall.end(job_id)
     array_id = hall.submit(tasks=TaskSet(((1, 3, 1),)), throttle=2)
     hall.cluster.ask(UpdateJob(array_id, None, JobChanges(throttle=1)))
+    comment = (Attachment("comment", b"for the paper"),)
+    hall.cluster.ask(UpdateJob(array_id, None, JobChanges(), comment))
     condition = Condition(DependencyKind.AFTER_OK, array_id, 1, 0)
     hall.submit(replace(SPEC, dependency=Dependency(False, (condition,))))
     hall.end(hall.start(array_id, task=1))

@@ -68,6 +68,9 @@ _ROWS = (
     _row("unknown-partition", Fault.CALLER, Retry.NEVER, 1, "no partition has this name"),
     _row("wrong-state", Fault.CALLER, Retry.NEVER, 1, "the subject's state does not allow this"),
     _row("not-permitted", Fault.CALLER, Retry.NEVER, 1, "the actor's role does not allow this"),
+    _row("not-owner", Fault.CALLER, Retry.NEVER, 1, "the job belongs to somebody else"),
+    _row("job-held", Fault.CALLER, Retry.NEVER, 1, "the job is held, so it has no priority"),
+    _row("priority-not-kept", Fault.CALLER, Retry.NEVER, 1, "a user's priority would not last"),
     _row("job-ended", Fault.CALLER, Retry.NEVER, 1, "the job has ended, or ends already"),
     _row(
         "invalid-feature",

@@ -6,6 +6,7 @@ comment) is a `JobText`, which travels as an attachment and stays out of the log
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 import msgspec
@@ -19,6 +20,7 @@ __all__ = [
     "JobText",
     "ResourceAsk",
     "Sharing",
+    "amended",
     "decode_text",
     "encode_text",
     "shape_of",
@@ -130,6 +132,15 @@ class JobText(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unk
     """Where it was submitted, by the name that the host has for itself."""
     session_id: int = 0
     """Of the process that submitted it."""
+
+
+def amended(text: JobText, changes: Mapping[str, bytes]) -> JobText:
+    """Return the text with what an update wrote later, by the names of its attachments."""
+    return msgspec.structs.replace(
+        text,
+        comment=changes.get("comment", text.comment),
+        stdout_path=changes.get("stdout", text.stdout_path),
+    )
 
 
 _ENCODE = msgspec.msgpack.Encoder().encode

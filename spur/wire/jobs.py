@@ -12,10 +12,11 @@ from spur.values.dependencies import Condition, Dependency
 from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import JobSpec
 from spur.values.states import Hold, JobState, Reach, Reason
-from spur.values.tres import NodeShare
+from spur.values.tres import GresAsk, NodeShare, Per
 from spur.wire.declare import Answer, Attachment, Part, Request, answer, request
 
 __all__ = [
+    "AskChanges",
     "CancelJob",
     "CancelJobs",
     "ConditionView",
@@ -84,6 +85,30 @@ class ReleaseJob(Request, frozen=True, tag="job.release"):
     tasks: TaskSet | None
 
 
+class AskChanges(Part, frozen=True):
+    """New values of a `ResourceAsk`; None leaves one as it is."""
+
+    nodes_min: int | None = None
+    nodes_max: int | None = None
+    tasks: int | None = None
+    memory_mib: int | None = None
+    memory_per: Per | None = None
+    memory_is_default: bool | None = None
+    gres: tuple[GresAsk, ...] | None = None
+    features: str | None = None
+    nodes_required: str | None = None
+    nodes_excluded: str | None = None
+    licenses: str | None = None
+    reservation: str | None = None
+    cores_per_socket: int | None = None
+    threads_per_core: int | None = None
+    sockets_per_node: int | None = None
+    cpus_per_node_min: int | None = None
+    disk_mib: int | None = None
+    contiguous: bool | None = None
+    preferred: str | None = None
+
+
 class JobChanges(Part, frozen=True):
     """New values; None leaves one as it is."""
 
@@ -102,6 +127,8 @@ class JobChanges(Part, frozen=True):
     deadline_ns: int | None = None
     throttle: int | None = None
     """Of the whole array; 0 is no limit."""
+    time_limit_min_s: int | None = None
+    ask: AskChanges | None = None
 
 
 @request
@@ -111,6 +138,8 @@ class UpdateJob(Request, frozen=True, tag="job.update"):
     job_id: JobId
     tasks: TaskSet | None
     changes: JobChanges
+    attachments: tuple[Attachment, ...] = ()
+    """comment, stdout: each at most once; it takes the place of that part of the job's text."""
 
 
 @request

@@ -6,19 +6,25 @@ import shlex
 from typing import TypeVar
 
 import pytest
+from msgspec.structs import replace
 
+from spur.projections.attachments import unpack_attachments
 from spur.slurm.wording import SlurmError
 from spur.testing.builders import actor
-from spur.testing.hall import Hall
+from spur.testing.hall import SPEC, Hall
+from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
+from spur.values.ids import JobId
+from spur.values.states import Hold
 from spur.wire.declare import Answer, Request
+from spur.wire.jobs import JobView, UpdateJob
 from spur.wire.nodes import ListNodes, NodeInfo, NodeList
 from spur_cli.commands.scontrol import carry_out
 from spur_cli.slurm.session import Session
 
 A = TypeVar("A", bound=Answer)
 
-USER_ID = 1000
+USER_ID = 1001
 """The user of the hall."""
 
 
@@ -29,9 +35,12 @@ class Asking(Session):
         super().__init__("scontrol", {})
         self.hall = hall
         self.uid = 0
+        self.amended: dict[str, bytes] = {}
 
     def ask(self, request: Request, expected: type[A], *, is_held: bool = False) -> A | Rejection:
         answer = self.hall.cluster.ask(request, actor(self.uid))
+        if isinstance(request, UpdateJob):
+            self.amended = {each.name: each.content for each in request.attachments}
         assert isinstance(answer, (expected, Rejection))
         return answer
 
@@ -148,3 +157,166 @@ def test_a_failing_node_takes_no_new_jobs(hall: Hall, scontrol: Asking) -> None:
     with pytest.raises(ValueError, match="does-not-fit"):
         hall.start(hall.submit(), hall.share("n4"))
     assert hall.view(job_id).state.name == "RUNNING"
+
+
+GONE = "Job has already finished"
+DENIED = "Access/permission denied"
+PLACED = "Job is no longer pending execution"
+HELD = "Job is in held state, pending scheduler release"
+NOT_KEPT = "Changes to job priority are not persistent, change nice instead"
+STRANGER = "Invalid user id"
+
+CHANGES = [
+    ("comment=x", "", "", ""),
+    ("timelimit=5", "", "", ""),
+    ("timelimit=+5", "", DENIED, ""),
+    ("timelimit=-2", "", "", ""),
+    ("timelimit=20", "", DENIED, ""),
+    ("partition=debug", "", PLACED, ""),
+    ("nice=5", "", "", ""),
+    ("name=nn", "", "", ""),
+    ("starttime=now+1hour", "", PLACED, ""),
+    ("priority=5", HELD, NOT_KEPT, ""),
+    ("requeue=0", "", "", ""),
+    ("nice=-5", DENIED, DENIED, ""),
+    ("dependency=xx", "Job dependency problem", "Job dependency problem", ""),
+    ("stdout=/tmp/x", "", PLACED, ""),
+    ("numnodes=1-2", "", PLACED, ""),
+]
+"""What its owner types, and what is said of a held job, of one that runs, and to the owner of one
+that is done: there it is always the same."""
+
+
+def jobs_of(hall: Hall) -> dict[str, str]:
+    """Return names of jobs that wait, run and are done, of arrays too."""
+    spec = replace(SPEC, time_limit_s=600)
+    waits = hall.submit(spec, hold=True)
+    runs = hall.submit(spec)
+    hall.start(runs)
+    done = hall.submit(spec)
+    hall.start(done)
+    hall.end(done)
+    array = hall.submit(spec, tasks=TaskSet(((1, 4, 1),)), hold=True)
+    other = hall.submit(spec, tasks=TaskSet(((1, 3, 1),)))
+    hall.start(other, task=1)
+    return {
+        "waits": str(waits),
+        "runs": str(runs),
+        "done": str(done),
+        "array": str(array),
+        "task": f"{array}_2",
+        "running task": f"{other}_1",
+        "running array": str(other),
+    }
+
+
+@pytest.mark.parametrize(("change", "waits", "runs", "done"), CHANGES)
+def test_each_key_is_answered_for_each_kind_of_job(
+    hall: Hall, scontrol: Asking, change: str, waits: str, runs: str, done: str
+) -> None:
+    """The owner of jobs that wait, run and are done tries one change on each of them."""
+    jobs = jobs_of(hall)
+    for kind, word in (("waits", waits), ("runs", runs), ("done", done or GONE)):
+        if kind == "done" and change.startswith("dependency"):
+            continue  # what cannot be read is not asked of anybody
+        says = scontrol.says(f"update job={jobs[kind]} {change}", uid=USER_ID)
+        assert says == ([f"{word} for job {jobs[kind]}"] if word else []), kind
+    for kind, word in (("task", waits), ("running task", runs)):
+        says = scontrol.says(f"update job={jobs[kind]} {change}", uid=USER_ID)
+        assert says == ([f"{jobs[kind]}: {word}"] if word else []), kind
+
+
+def test_tasks_of_an_array_are_told_of_together(hall: Hall, scontrol: Asking) -> None:
+    """One task runs, the others wait: what is refused for one alone is said of that one."""
+    jobs = jobs_of(hall)
+    array, mixed = jobs["array"], jobs["running array"]
+    says = scontrol.says(f"update job={array} priority=5", uid=USER_ID)
+    assert says == [f"{array}_1-4: {HELD}"]
+    says = scontrol.says(f"update job={mixed} partition=debug", uid=USER_ID)
+    assert says == [f"{mixed}_1: {PLACED}", f"{mixed}_2-3: No error"]
+    assert scontrol.says(f"update job={mixed} timelimit=+5", uid=USER_ID) == [
+        "scontrol: error: TimeLimit increment/decrement not supported for job arrays"
+    ]
+    assert scontrol.says(f"update job={array}_9 nice=5", uid=USER_ID) == [
+        f"{array}_9: Invalid job id specified"
+    ]
+    assert scontrol.says(f"update job={array}_[1-2] nice=7", uid=USER_ID) == []
+
+
+@pytest.mark.parametrize("keyword", ["update", "hold", "release", "uhold", "requeue"])
+def test_a_stranger_is_told_so(hall: Hall, scontrol: Asking, keyword: str) -> None:
+    """Someone mistypes a number, and hits a colleague's job."""
+    job_id = jobs_of(hall)["runs"]
+    words = f"update job={job_id} nice=5" if keyword == "update" else f"{keyword} {job_id}"
+    sentence = DENIED if keyword == "requeue" else STRANGER
+    says = scontrol.says(words, uid=4711)
+    ends = [f"slurm_suspend error: {sentence}"] if keyword.endswith(("hold", "release")) else []
+    assert says == [f"{sentence} for job {job_id}", *ends]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (
+            "timelimit=-500",
+            ["scontrol: error: TimeLimit decrement larger than current time limit (500 > 10)"],
+        ),
+        ("timelimit=", ["scontrol: error: Invalid TimeLimit value"]),
+        ("starttime=xx", ["Invalid time specification (pos=0): xx", "No changes specified"]),
+        ("priority=abc", ["scontrol: error: Invalid Priority value: abc"]),
+        ("partition=nosuch", ["Invalid partition name specified for job {}"]),
+        ("dependency=afterok:{}", ["Job dependency problem for job {}"]),
+        ("timelimit=1-1", ["Access/permission denied for job {}"]),
+        ("timelimit=unlimited", ["Access/permission denied for job {}"]),
+        ("features=nosuch", ["Invalid feature specification for job {}"]),
+        ("licenses=nosuch", ["Invalid license specification for job {}"]),
+        ("reservation=nosuch", ["Requested reservation is invalid for job {}"]),
+        ("", ["No changes specified"]),
+    ],
+)
+def test_a_bad_change_is_refused(
+    hall: Hall, scontrol: Asking, change: str, says: list[str]
+) -> None:
+    """Someone mistypes a value, or asks for more than there is."""
+    job_id = jobs_of(hall)["waits"]
+    found = scontrol.says(f"update job={job_id} {change.format(job_id)}", uid=USER_ID)
+    assert found == [line.format(job_id) for line in says]
+
+
+def test_priority_nought_holds(hall: Hall, scontrol: Asking) -> None:
+    """An administrator holds by a priority; its owner cannot let go of it."""
+    job_id = JobId(int(jobs_of(hall)["waits"]))
+    assert scontrol.says(f"release {job_id}", uid=USER_ID) == []
+    assert scontrol.says(f"update job={job_id} priority=0", uid=USER_ID) == []
+    assert hall.view(job_id).hold is Hold.USER
+    assert scontrol.says(f"update job={job_id} priority=0") == []
+    assert hall.view(job_id).hold is Hold.ADMIN
+    assert scontrol.says(f"release {job_id}", uid=USER_ID) == [
+        f"{DENIED} for job {job_id}",
+        f"slurm_suspend error: {DENIED}",
+    ]
+
+
+def test_a_comment_is_private_and_takes_the_formers_place(hall: Hall, scontrol: Asking) -> None:
+    """A script writes how far it has come, again and again."""
+    job_id = JobId(int(jobs_of(hall)["runs"]))
+    for comment in (b"10 %", b"20 %"):
+        words = f"update jobid={job_id} comment='{comment.decode()}'"
+        assert scontrol.says(words, uid=USER_ID) == []
+        assert scontrol.amended == {"comment": comment}
+    names = [each.name for each in unpack_attachments(hall.state.jobs[job_id].attachments)]
+    assert names == ["script", "environment", "text", "comment"]
+    assert all(b"20 %" not in entry.body for entry in hall.cluster.entries)
+
+
+def limit_s(job: JobView) -> int:
+    return (job.limit_ns - job.start_ns) // 1_000_000_000
+
+
+def test_the_limit_of_a_running_job_moves(hall: Hall, scontrol: Asking) -> None:
+    """An operator gives more time, and takes some; the owner gives back."""
+    job_id = JobId(int(jobs_of(hall)["runs"]))
+    assert scontrol.says(f"update jobid={job_id} timelimit=+10") == []
+    assert limit_s(hall.view(job_id)) == 1_200
+    assert scontrol.says(f"update jobid {job_id} TimeLimit=-5", uid=USER_ID) == []
+    assert limit_s(hall.view(job_id)) == 900

@@ -12,6 +12,7 @@ from spur.slurm.jobupdates import JobUpdate, parse_job_update
 from spur.slurm.layers import Layer
 from spur.slurm.statewords import LIVE_STATES
 from spur.slurm.wording import SlurmError, sentence_of
+from spur.values.arrays import TaskSet, format_tasks
 from spur.values.errors import Rejection
 from spur.values.states import Hold
 from spur.wire.declare import Done, Request
@@ -24,10 +25,17 @@ from spur_cli.slurm.session import Session
 __all__ = ["hold", "release", "requeue", "requeue_hold", "update", "user_hold"]
 
 _WORDS = {
+    "invalid-dependency": "Job dependency problem",
     "job-ended": "Job has already finished",
     "wrong-state": "Job is no longer pending execution",
 }
 """What scontrol says where other commands say something else."""
+
+_OF_UPDATES = {"not-owner": "Invalid user id"}
+"""What it says when it changes a job, but not when it requeues one."""
+
+ROWS_ASKED_MAX = 100
+"""Rows of an array that are asked for one by one, so that each has its own verdict."""
 
 
 def hold(session: Session, line: Layer, words: list[str]) -> int:
@@ -107,9 +115,15 @@ def update(session: Session, line: Layer, words: list[str]) -> int:
             ' "SlurmctldDebug"',
         )
     asked = parse_job_update(rest, LocalCalendar())
-    if asked == JobUpdate(type(asked.changes)(), None):
+    if asked.is_empty:
         raise SlurmError("No changes specified")
-    return _for_all(session, "update", texts, lambda name: _update(session, name, asked))
+    lines: list[str] = []
+    for text in texts:
+        for name in _names(session, text):
+            lines += _update(session, text if "=" not in text else "", name, asked)
+    if lines:
+        raise SlurmError(*lines)
+    return 0
 
 
 def _pairs(words: list[str]) -> list[tuple[str, str]]:
@@ -124,18 +138,79 @@ def _pairs(words: list[str]) -> list[tuple[str, str]]:
     return pairs
 
 
-def _update(session: Session, name: JobName, asked: JobUpdate) -> Rejection | None:
-    changes = asked.changes
-    if asked.longer_by_s is not None:
-        queue = fetch_queue(session, JobFilter(job_ids=(name.job_id,)))
-        if isinstance(queue, Rejection):
-            return queue
-        if not queue.jobs:
-            return Rejection("unknown-job", f"no job has id {name.job_id}")
-        limit_s = queue.limit_s(queue.jobs[0])
-        if limit_s:
-            changes = replace(changes, time_limit_s=max(limit_s + asked.longer_by_s, 60))
-    return _do(session, UpdateJob(name.job_id, name.tasks, changes))
+def _update(session: Session, text: str, name: JobName | None, asked: JobUpdate) -> list[str]:
+    """Change one job, or an array row by row; return what went wrong, in lines."""
+    if name is None:
+        return [f"{_sentence(_unknown())} for job {text}"]
+    queue = fetch_queue(session, JobFilter(job_ids=(name.job_id,)))
+    if isinstance(queue, Rejection):
+        return [f"{_sentence(queue)} for job {text or name.job_id}"]
+    rows = queue.jobs
+    is_array = any(row.array_id == name.job_id for row in rows)
+    if not is_array and name.tasks is None:
+        refused = _change(session, name, _longer(queue, name, asked))
+        return [] if refused is None else [f"{_sentence(refused)} for job {text or name.job_id}"]
+    if name.tasks is None and asked.longer_by_s is not None:
+        return ["scontrol: error: TimeLimit increment/decrement not supported for job arrays"]
+    return _update_array(session, queue, name, asked)
+
+
+def _update_array(session: Session, queue: Queue, name: JobName, asked: JobUpdate) -> list[str]:
+    """Change tasks of an array; when one is refused all are told of, those alike together."""
+    meant = [
+        row.tasks if name.tasks is None else row.tasks.common(name.tasks)
+        for row in queue.jobs
+        if row.tasks is not None
+    ]
+    groups = [tasks for tasks in meant if tasks.ranges]
+    if not groups or len(groups) > ROWS_ASKED_MAX:
+        groups = [name.tasks or TaskSet(())]
+    verdicts: dict[str, list[int]] = {}
+    changes = _longer(queue, name, asked)
+    for tasks in groups:
+        refused = _change(session, JobName(name.job_id, tasks if tasks.ranges else None), changes)
+        word = "" if refused is None else _sentence(refused)
+        verdicts.setdefault(word, []).extend(tasks)
+    if set(verdicts) <= {""}:
+        return []
+    alike = ((word or "No error", TaskSet.of(tasks)) for word, tasks in verdicts.items())
+    ordered = sorted(alike, key=lambda pair: pair[1].first)
+    return [f"{name.job_id}_{format_tasks(tasks)}: {word}" for word, tasks in ordered]
+
+
+def _longer(queue: Queue, name: JobName, asked: JobUpdate) -> JobUpdate:
+    """Return the update with the time limit that a difference comes to. Raises: SlurmError."""
+    if asked.longer_by_s is None or not queue.jobs:
+        return asked
+    row = next(
+        (
+            row
+            for row in queue.jobs
+            if name.tasks is None or (row.tasks and row.tasks.common(name.tasks).ranges)
+        ),
+        queue.jobs[0],
+    )
+    limit_s = queue.limit_s(row)
+    if not limit_s:
+        return asked
+    if limit_s + asked.longer_by_s < 0:
+        raise SlurmError(
+            "scontrol: error: TimeLimit decrement larger than current time limit "
+            f"({-asked.longer_by_s // 60} > {limit_s // 60})"
+        )
+    changes = replace(asked.changes, time_limit_s=max(limit_s + asked.longer_by_s, 60))
+    return asked._replace(changes=changes)
+
+
+def _change(session: Session, name: JobName, asked: JobUpdate) -> Rejection | None:
+    if asked.is_unreadable:
+        return Rejection("invalid-dependency", "the dependency cannot be read")
+    return _do(session, UpdateJob(name.job_id, name.tasks, asked.changes, asked.attachments))
+
+
+def _sentence(refused: Rejection) -> str:
+    """Return what scontrol says when it changes a job."""
+    return _OF_UPDATES.get(refused.code) or _WORDS.get(refused.code) or sentence_of(refused)
 
 
 # -- shared
@@ -164,14 +239,12 @@ def _for_all(
     lines: list[str] = []
     last = ""
     for text in texts:
-        if text.lower().startswith(("jobname=", "name=")):
-            names = _by_name(session, text.partition("=")[2])
-        else:
-            names = [_parsed(text)]
-        for name in names:
+        for name in _names(session, text):
             refused = _unknown() if name is None else ask(name)
             if refused is not None:
                 last = _WORDS.get(refused.code) or sentence_of(refused)
+                if keyword != "requeue" and keyword != "requeuehold":
+                    last = _sentence(refused)
                 shown = text if name is None or "=" not in text else str(name.job_id)
                 lines.append(f"{last} for job {shown}")
     if not lines:
@@ -179,6 +252,13 @@ def _for_all(
     if ends_with:
         lines.append(f"{ends_with}: {last}")
     raise SlurmError(*lines)
+
+
+def _names(session: Session, text: str) -> list[JobName | None]:
+    """Return what one word names; None for what is no name of a job."""
+    if text.lower().startswith(("jobname=", "name=")):
+        return _by_name(session, text.partition("=")[2])
+    return [_parsed(text)]
 
 
 def _parsed(text: str) -> JobName | None:

@@ -84,7 +84,7 @@ def test_a_job_that_never_was_is_unknown(hall: Hall, request_: Request) -> None:
 def test_another_user_s_job_is_not_touched(hall: Hall, request_: Request) -> None:
     """Someone mistypes a job id, and hits a colleague's job; an operator may do it."""
     job_id = hall.submit(hold=True)
-    assert "uid 1001" in refused(hall, request_, "not-permitted", by=OTHER)
+    assert "uid 1001" in refused(hall, request_, "not-owner", by=OTHER)
     outcome = hall.cluster.ask(request_, ADMIN)
     assert not isinstance(outcome, Rejection) or outcome.code == "job-pending"
     assert hall.view(job_id).uid == 1001

@@ -14,7 +14,9 @@ from spur.testing.hall import SPEC, USER, Hall
 from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
-from spur.wire.declare import Answer, Request
+from spur.values.jobspec import JobText, decode_text, encode_text
+from spur.wire.declare import Answer, Attachment, Done, Request
+from spur.wire.jobs import JobChanges, UpdateJob
 from spur.wire.texts import JobScript, JobTexts, JobTextView, ReadScript, ReadTexts
 
 STRANGER = actor(1002)
@@ -116,3 +118,39 @@ def test_an_allocation_has_no_script(hall: Hall) -> None:
     refused = judged(hall, ReadScript(outcome.job_id), USER)
     assert isinstance(refused, Rejection)
     assert refused.code == "wrong-state"
+
+
+def test_a_text_is_shown_as_it_was_amended_last(hall: Hall) -> None:
+    """A comment was written anew for one task of an array, and an output path for all of it."""
+    array = hall.submit(tasks=TaskSet(((1, 3, 1),)))
+    path, comment = Attachment("stdout", b"/tmp/%a"), Attachment("comment", b"half done")
+    assert hall.cluster.ask(UpdateJob(array, None, JobChanges(), (path,)), USER) == Done()
+    task = hall.start(array, task=2)
+    assert hall.cluster.ask(UpdateJob(task, None, JobChanges(), (comment,)), USER) == Done()
+    text = JobText(b"/home", (b"a.sh",), b"", b"slurm-%j.out", b"", b"")
+    contents = [encode_text(text), b"/tmp/%a", b"half done"]
+    found, _ = answer(hall, ReadTexts((task,)), USER, contents)
+    assert isinstance(found, JobTexts)
+    shown = decode_text(found.texts[0].content)
+    assert (shown.stdout_path, shown.comment, shown.argv) == (b"/tmp/%a", b"half done", text.argv)
+    found, _ = answer(hall, ReadTexts((task,)), USER, [*contents[:2], None])
+    assert found == JobTexts((JobTextView(task, b"", is_erased=True),), 1)
+
+
+@pytest.mark.parametrize(
+    ("attachments", "code"),
+    [
+        ((Attachment("script", b"#!/bin/sh"),), "invalid-value"),
+        ((Attachment("comment", b"a"), Attachment("comment", b"b")), "invalid-value"),
+        ((Attachment("comment", b"a" * 70_000),), "limit-exceeded"),
+        ((Attachment("stdout", b"/" * 5_000),), "limit-exceeded"),
+    ],
+)
+def test_what_no_update_may_hand_in_is_refused(
+    hall: Hall, attachments: tuple[Attachment, ...], code: str
+) -> None:
+    """A client of its own making wants to change a script, or writes a book into a comment."""
+    job_id = hall.submit()
+    outcome = hall.cluster.ask(UpdateJob(job_id, None, JobChanges(), attachments), USER)
+    assert isinstance(outcome, Rejection)
+    assert outcome.code == code

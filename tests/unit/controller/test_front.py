@@ -51,7 +51,7 @@ def test_refusal_waits_for_the_entries_that_it_saw(desk: Desk) -> None:
     assert desk.replies == []
     desk.turn()
     assert [type(reply.outcome) for reply in desk.replies] == [Answered, Refused]
-    assert desk.refusal().code == "not-permitted"
+    assert desk.refusal().code == "not-owner"
 
 
 def test_read_waits_for_the_entries_that_it_saw(desk: Desk) -> None:

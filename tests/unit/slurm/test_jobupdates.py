@@ -8,7 +8,9 @@ from spur.slurm.jobupdates import JobUpdate, parse_job_update
 from spur.slurm.timespec import Moment
 from spur.slurm.wording import SlurmError
 from spur.values.ids import PartitionName
-from spur.wire.jobs import JobChanges
+from spur.values.tres import Per
+from spur.wire.declare import Attachment
+from spur.wire.jobs import AskChanges, JobChanges
 
 
 class Start:
@@ -33,10 +35,9 @@ def parse(*pairs: tuple[str, str]) -> JobUpdate:
     [
         ("TimeLimit", "20", JobChanges(time_limit_s=1200)),
         ("timelimit", "unlimited", JobChanges(time_limit_s=0)),
-        ("timelimit", "-1", JobChanges(time_limit_s=0)),
+        ("TimeMin", "5", JobChanges(time_limit_min_s=300)),
         ("Partition", "a,b", JobChanges(partitions=(PartitionName("a"), PartitionName("b")))),
         ("Priority", "100", JobChanges(priority=100)),
-        ("priority", "-1", JobChanges(priority=-1)),
         ("Nice", "", JobChanges(nice=100)),
         ("nice", "-50", JobChanges(nice=-50)),
         ("JobName", "new", JobChanges(name="new")),
@@ -57,6 +58,43 @@ def test_limit_is_moved_by_a_difference() -> None:
     """Someone gives their job five minutes more, or takes them."""
     assert parse(("timelimit", "+5"), ("nice", "1")) == JobUpdate(JobChanges(nice=1), 300)
     assert parse(("timelimit", "-5")) == JobUpdate(JobChanges(), -300)
+    assert parse(("timelimit", "-1")) == JobUpdate(JobChanges(), -60)
+
+
+def test_texts_travel_apart_from_what_steers() -> None:
+    """A comment and an output path are no part of what the log holds."""
+    asked = parse(("Comment", "a b"), ("StdOut", "/tmp/x"), ("nice", "1"))
+    texts = (Attachment("comment", b"a b"), Attachment("stdout", b"/tmp/x"))
+    assert asked == JobUpdate(JobChanges(nice=1), None, texts)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "ask"),
+    [
+        ("NumNodes", "2-4", AskChanges(nodes_min=2, nodes_max=4)),
+        ("MinCPUsNode", "2", AskChanges(cpus_per_node_min=2)),
+        ("MinTmpDiskNode", "100", AskChanges(disk_mib=100)),
+        ("Features", "intel,ib", AskChanges(features="intel&ib")),
+        ("ExcNodeList", "n3", AskChanges(nodes_excluded="n3")),
+        ("NodeList", "n[1-2]", AskChanges(nodes_required="n[1-2]")),
+        ("Licenses", "matlab:1", AskChanges(licenses="matlab:1")),
+        ("NumTasks", "4", AskChanges(tasks=4)),
+        ("Prefer", "ib", AskChanges(preferred="ib")),
+        (
+            "MinMemoryCPU",
+            "300",
+            AskChanges(memory_mib=300, memory_per=Per.CPU, memory_is_default=False),
+        ),
+    ],
+)
+def test_a_changed_ask_is_read(key: str, value: str, ask: AskChanges) -> None:
+    """Someone's job waits for too much, and asks for less."""
+    assert parse((key, value)) == JobUpdate(JobChanges(ask=ask), None)
+
+
+def test_a_dependency_that_cannot_be_read_is_said_of_each_job() -> None:
+    """Slurm's scontrol leaves it to the controller, and so names the job."""
+    assert parse(("dependency", "xx")).is_unreadable
 
 
 @pytest.mark.parametrize(
@@ -76,7 +114,7 @@ def test_limit_is_moved_by_a_difference() -> None:
             "abc",
             (
                 "Invalid time specification (pos=0): abc",
-                "scontrol: error: Invalid StartTime value",
+                "No changes specified",
             ),
         ),
         (
@@ -84,10 +122,18 @@ def test_limit_is_moved_by_a_difference() -> None:
             "1",
             ("Update of this parameter is not supported: nosuchkey=1", "Request aborted"),
         ),
+        ("priority", "-1", ("scontrol: error: Invalid Priority value: -1",)),
         (
-            "Comment",
+            "Comment+",
             "x",
-            ("Update of this parameter is not supported: Comment=x", "Request aborted"),
+            ("scontrol: error: Option Comment+=x does not accept [+|-]= syntax",),
+        ),
+        ("mincpusnode", "abc", ("scontrol: error: Invalid MinCPUsNode value: abc",)),
+        ("minmemorynode", "1G", ("scontrol: error: Invalid MinMemoryNode value: 1G",)),
+        (
+            "numnodes",
+            "abc",
+            ('scontrol: error: Invalid numeric value "abc" for requested node count.',),
         ),
     ],
 )
