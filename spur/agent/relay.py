@@ -4,6 +4,9 @@ The kernel says who is calling; the host's certificate says that it may speak fo
 cluster judges how far (LOG-CONTRACT 6.1). A call keeps its id and its `since`, so it is carried
 out once however often either side asks again. Whoever calls over TLS is no user of this host and is
 refused; what they may bring is a stream.
+
+Equal polls of one user are merged: those that come while one is under way are answered together by
+the next, which begins when all of them were there and so shows each what it would have seen alone.
 """
 
 from __future__ import annotations
@@ -13,6 +16,9 @@ import logging
 import secrets
 from collections.abc import Coroutine
 from contextlib import suppress
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from spur.client.client import Client
 from spur.client.faults import Unreachable
@@ -24,7 +30,8 @@ from spur.values.ids import JobId
 from spur.wire.calls import Call, Refused, Reply
 from spur.wire.cluster import ReplicaInfo, ShowReplica
 from spur.wire.declare import encode_request
-from spur.wire.jobs import CancelJob
+from spur.wire.jobs import CancelJob, QueryJobs
+from spur.wire.registry import UnreadableRequest, decode_request
 
 __all__ = ["Relay"]
 
@@ -45,6 +52,23 @@ LOOK_AGAIN_S = 0.2
 LOOKING_S = 2.0
 
 
+POLL_BYTES_MAX = 1024
+"""A longer request is passed on unseen."""
+
+
+class _Poll(NamedTuple):
+    """What is asked, and for whom: equal ones have the same answer."""
+
+    uid: int
+    gid: int
+    request: bytes
+
+
+class _Waiting(NamedTuple):
+    call: Call
+    respond: Respond
+
+
 class Relay:
     """Passes calls on."""
 
@@ -52,6 +76,8 @@ class Relay:
         self._client = client
         self._tasks: set[asyncio.Task[None]] = set()
         self._once = Once(LOG.warning)
+        self._polls: dict[_Poll, list[_Waiting]] = {}
+        """Polls under way, and who waits for the next one."""
         self._down = ""
         """Why no controller takes calls; while it is known, a command is told so at once."""
 
@@ -87,7 +113,15 @@ class Relay:
         if self._down:
             respond(self._reply(call, Refused("not-leader", self._down)))
             return
-        self._begin(self._pass_on(call, actor, respond))
+        if not _is_poll(call):
+            self._begin(self._pass_on(call, actor, respond))
+            return
+        poll = _Poll(actor.uid, actor.gid, call.request)
+        if poll in self._polls:
+            self._polls[poll].append(_Waiting(call, respond))
+        else:
+            self._polls[poll] = [_Waiting(call, respond)]
+            self._begin(self._ask_on(poll, actor))
 
     async def cancel(self, job_id: JobId, who: Actor) -> None:
         """Cancel a job in its user's name, however long no controller answers."""
@@ -112,7 +146,20 @@ class Relay:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def _ask_on(self, poll: _Poll, actor: Actor) -> None:
+        """Ask a poll for those who wait for it, as long as there are any."""
+        while waiting := self._polls[poll]:
+            self._polls[poll] = []
+            newest = max(waiting, key=lambda each: (each.call.incarnation, each.call.at_least))
+            reply = await self._reply_to(newest.call, actor)
+            for each in waiting:
+                each.respond(replace(reply, number=each.call.number))
+        del self._polls[poll]
+
     async def _pass_on(self, call: Call, actor: Actor, respond: Respond) -> None:
+        respond(await self._reply_to(call, actor))
+
+    async def _reply_to(self, call: Call, actor: Actor) -> Reply:
         try:
             reply = await self._client.forward(
                 call,
@@ -129,7 +176,7 @@ class Relay:
             reply = self._reply(call, Refused("protocol", str(fault)))
         except SpurError as fault:
             reply = self._reply(call, Refused("ask-again", str(fault)))
-        respond(reply)
+        return reply
 
     def _reply(self, call: Call, refused: Refused) -> Reply:
         incarnation, index = self.position()
@@ -152,3 +199,13 @@ class Relay:
             return False
         self._once.forget("cluster")
         return True
+
+
+def _is_poll(call: Call) -> bool:
+    """Whether a call asks for the queue, as `watch squeue` does on many hosts."""
+    if len(call.request) > POLL_BYTES_MAX:
+        return False
+    try:
+        return isinstance(decode_request(call.request), QueryJobs)
+    except UnreadableRequest:
+        return False
