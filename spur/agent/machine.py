@@ -381,6 +381,8 @@ class Machine:
         if newer:
             return [Say(f"{_words(name)}: {_words(newer[0])} was ordered before; it is ignored")]
         attempt = self._ordered(name, order, index)
+        if isinstance(order, LaunchOrder) and order.why_not:
+            return self._void(name, attempt, order.why_not)
         actions: list[Action] = []
         for each in older:
             actions.append(Say(f"{_words(each)}: killed, because {_words(name)} is to begin"))

@@ -37,6 +37,9 @@ ORDERS_BYTES = 8 << 20
 RETRY_NS = 500_000_000
 """Between two looks for an attachment that is missing here and fetched from a peer."""
 
+LOST_NS = 60_000_000_000
+"""How long an attachment may be missing until it is taken for lost, and the launch has failed."""
+
 STEP_NS_MAX = 2_000_000_000
 """The most that one tick counts for: a controller that was stopped itself blames no agent."""
 
@@ -57,7 +60,7 @@ MarkLost = Callable[[NodeName, int], None]
 class _Item:
     """An effect on its way to an agent."""
 
-    __slots__ = ("effect", "index", "not_before_ns", "number")
+    __slots__ = ("effect", "index", "missing_ns", "not_before_ns", "number")
 
     def __init__(self, effect: Effect, index: int) -> None:
         self.effect = effect
@@ -66,6 +69,8 @@ class _Item:
         self.number = 0
         """0 until it is given to the agent."""
         self.not_before_ns = 0
+        self.missing_ns: int | None = None
+        """Since when one of its attachments was not to be had."""
 
 
 class _Poll:
@@ -267,7 +272,8 @@ class Dispatcher:
         held: set[JobId] = set()
         for item, named in zip(items, contents, strict=True):
             whole = {name: blob for name, blob in named.items() if blob is not None}
-            if len(whole) < len(named) or _is_behind(item, held):
+            is_lacking = len(whole) < len(named) and not self._is_lost(item)
+            if is_lacking or _is_behind(item, held):
                 item.not_before_ns = self._now_ns + RETRY_NS
                 held.add(_job_of(item))
                 continue
@@ -285,6 +291,12 @@ class Dispatcher:
             agent.queue = deque(item for item in agent.queue if id(item) not in gone)
         if orders:
             _answer(agent, self._orders(agent, tuple(orders)))
+
+    def _is_lost(self, item: _Item) -> bool:
+        """Whether an attachment that is missing now has been so for too long."""
+        if item.missing_ns is None:
+            item.missing_ns = self._now_ns
+        return self._now_ns - item.missing_ns >= LOST_NS
 
     def _orders(self, agent: _Agent, orders: tuple[Numbered, ...]) -> Orders:
         incarnation = self._state().cluster[1].incarnation

@@ -76,6 +76,7 @@ def launch_order(
     settings = settings_of(state)
     memory_per, memory_mib = _default_memory(state, effect)
     topology, pattern = path_of_node(state, effect.node)
+    lost = [name for name, _, _ in blobs_of_effect(effect) if name not in contents]
     return LaunchOrder(
         node=effect.node,
         job_id=effect.job_id,
@@ -111,6 +112,7 @@ def launch_order(
         file_append=_parameter(state, "JobFileAppend") == "1",
         topology=topology,
         topology_pattern=pattern,
+        why_not=f"nobody can read its {', '.join(lost)} any more" if lost else "",
     )
 
 

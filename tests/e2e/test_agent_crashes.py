@@ -406,6 +406,14 @@ def test_orders_of_a_lower_term_are_not_obeyed(
     assert notes(tmp_path, 6) == []
 
 
+def test_a_launch_that_cannot_be_is_void_and_said(leader: Leader, agent: AgentProcess) -> None:
+    """The script of a job was lost on every controller."""
+    agent.start()
+    leader.tell(order_for("n1", 5, script=b"", why_not="nobody can read its script any more"))
+    leader.wait_for(5, VOID)
+    assert "attempt 1): nobody can read its script any more" in agent.words()
+
+
 def test_full_disk_is_said_and_launches_nothing(
     tmp_path: Path, leader: Leader, agent: AgentProcess
 ) -> None:

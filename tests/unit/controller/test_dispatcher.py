@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from spur.controller.dispatcher import RETRY_NS, SWEEP_NS, Dispatcher
+from spur.controller.dispatcher import LOST_NS, RETRY_NS, SWEEP_NS, Dispatcher
 from spur.events.envelope import Actor
 from spur.testing.builders import ADMIN, SMALL_CONFIG
 from spur.testing.hall import USER, Hall
@@ -274,6 +274,24 @@ def test_a_missing_attachment_holds_up_its_job_alone(desk: Desk) -> None:
     assert caller.ask() is None
     desk.pass_time(RETRY_NS / SECOND_NS + 0.1)
     assert names(caller.newest()) == [("LaunchOrder", waiting, 1)]
+
+
+def test_a_launch_whose_attachments_are_lost_is_told_to_fail(desk: Desk) -> None:
+    """A script was damaged on every controller: its job does not wait for ever, nor do others."""
+    caller = Caller(desk, "n1")
+    assert caller.ask() is None
+    desk.is_missing = True
+    lost = desk.start()
+    desk.commit()
+    for _ in range(int(LOST_NS / SECOND_NS / 5) - 1):
+        desk.pass_time(5)
+        assert not any(answer and answer.orders for answer in caller.answers)
+        caller.ask()
+    desk.pass_time(5.1)
+    [order] = caller.newest()
+    assert isinstance(order, LaunchOrder)
+    assert (order.job_id, order.script) == (lost, b"")
+    assert order.why_not == "nobody can read its script, environment, text any more"
 
 
 def test_an_answer_that_is_being_made_when_the_agent_asks_again_goes_nowhere(desk: Desk) -> None:
