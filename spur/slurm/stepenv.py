@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from spur.slurm.bindenv import bind_environment
 from spur.values.hostlist import format_hostlist
 from spur.values.steps import Dealing, spell_counts, tasks_on
 
@@ -72,7 +73,7 @@ def step_environment(step: StepView, values: Mapping[str, Any]) -> dict[str, str
         found["SLURM_MEM_PER_NODE"] = str(values["memory_per_node"])
     if "memory_per_cpu" in values and values["memory_per_cpu"] > 0:
         found["SLURM_MEM_PER_CPU"] = str(values["memory_per_cpu"])
-    return found
+    return found | bind_environment(values)
 
 
 def task_environment(order: LaunchStepOrder, task: int, *, user: str) -> dict[bytes, bytes]:

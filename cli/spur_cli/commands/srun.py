@@ -15,6 +15,7 @@ from spur.slurm.wording import SlurmError, error_line, sentence_of
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
 from spur.values.states import JobState
+from spur.wire.cluster import ConfigInfo, ShowConfig
 from spur.wire.jobs import JobView
 from spur.wire.steps import (
     KEY_SIZE,
@@ -68,6 +69,8 @@ def _srun(session: Session, arguments: list[str]) -> int:
         return 0
     if not words:
         raise SlurmError("srun: fatal: No command given to execute.")
+    if line.values.get("cpu_bind", environment.values.get("cpu_bind")):
+        _warn_of_binding(session)
     if ":" in words:
         raise SlurmError(
             error_line("srun", "heterogeneous jobs are not honoured yet; nothing was done")
@@ -81,6 +84,16 @@ def _srun(session: Session, arguments: list[str]) -> int:
         raise _no_step(job_id, "Invalid job id specified")
     values = with_node_files(options_inside(environment, line), "srun")
     return _step(session, Allocation(job, False), values, words, signals)
+
+
+def _warn_of_binding(session: Session) -> None:
+    """Say that nothing will be bound, where the site has no plugin for it."""
+    config = session.ask(ShowConfig(), ConfigInfo)
+    if isinstance(config, ConfigInfo):
+        written = {each.name.lower(): each.value for each in config.parameters}
+        plugin = written.get("taskplugin", "")
+        if "affinity" not in plugin and "cgroup" not in plugin:
+            sys.stderr.write("srun: cluster configuration lacks support for cpu binding\n")
 
 
 def _alone(

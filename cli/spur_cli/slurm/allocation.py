@@ -79,6 +79,9 @@ def obtain(
 
     Raises: SlurmError when there is no allocation.
     """
+    if submission.hold and immediate_s is not None:
+        sentence = "Unable to allocate resources: Job dependency problem"
+        raise SlurmError(error_line(session.program, sentence))
     answer = session.ask(
         SubmitJob(
             spec=submission.spec,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import resource
 import socket
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from spur.client.address import UnixAddress, parse_address
+from spur.client.address import UnixAddress, parse_address, parse_tcp_address
 from spur.client.locate import locate
 from spur.slurm.exports import encode_environment, exported
 from spur.slurm.stepenv import allocation_environment, step_environment
@@ -137,6 +138,7 @@ class StepRun:
             **allocation_environment(self._job),
             **step_environment(self._step, self._values),
             "SLURM_UMASK": f"{umask:04o}",
+            **_launch_environment(self._step.addresses),
         }
         if self._is_ours:
             own["SLURM_SUBMIT_DIR"] = os.getcwd()
@@ -144,6 +146,24 @@ class StepRun:
         variables.update((os.fsencode(name), os.fsencode(value)) for name, value in own.items())
         kept = exported(variables, None if export is None else os.fsencode(export))
         return encode_environment(kept)
+
+
+def _launch_environment(addresses: tuple[str, ...]) -> dict[str, str]:
+    """Return where srun runs, as its nodes see it. It listens nowhere: its ports are 0.
+
+    Source: srun(1), OUTPUT ENVIRONMENT VARIABLES.
+    """
+    own = "127.0.0.1"
+    with suppress(OSError, ValueError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        # Nothing is sent: the kernel only says from where it would be.
+        probe.connect(parse_tcp_address(addresses[0]))
+        own = probe.getsockname()[0]
+    return {
+        "SLURM_LAUNCH_NODE_IPADDR": own,
+        "SLURM_SRUN_COMM_HOST": own,
+        "SLURM_SRUN_COMM_PORT": "0",
+        "SLURM_STEP_LAUNCHER_PORT": "0",
+    }
 
 
 def _spelled(limits: tuple[int, int]) -> tuple[int, int]:

@@ -44,6 +44,9 @@ UNSENT_BYTES_MAX = 512 * 1024
 GATHER_S = 0.02
 """How long the end of a task may wait to be told with that of its neighbours."""
 
+WAKING_S = 0.01
+"""How soon SIGCONT follows a signal that ends srun."""
+
 TWICE_S = 1.0
 """Between two interrupts that mean the second of them."""
 
@@ -90,6 +93,8 @@ class StepLoop:
         self._untold: list[tuple[str, TaskEnded]] = []
         self._tell_by_s = 0.0
         self._stdin = files.stdin_fd if self._may_read(files.stdin_fd) else None
+        #: Signals that came and were not dealt with yet.
+        self._came: list[int] = []
         self._interrupted_s = 0.0
         self._interrupts = 0
         #: We asked for the step's end, or know that somebody did.
@@ -149,8 +154,9 @@ class StepLoop:
                     self._hear(by_fd[fd])
             elif fd == self._signals.fd:
                 # By number: of two that came together, Slurm says SIGCONT last.
-                for number in sorted(self._signals.taken()):
-                    self._take(number)
+                self._came = sorted(self._signals.taken())
+                while self._came:
+                    self._take(self._came.pop(0))
             elif staying is not None and fd == staying.fileno():
                 staying.keep()
             else:
@@ -322,11 +328,24 @@ class StepLoop:
             self._interrupt()
         elif number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             self._say("forcing job termination")
+            if signal.SIGCONT in self._also_taken():
+                self._take(signal.SIGCONT)
             self._cancel(is_told=True)
         elif number == signal.SIGCONT:
             self._say("got SIGCONT")
         elif number in FORWARDED and number != signal.SIGWINCH:
             self._signal(number)
+
+    def _also_taken(self) -> list[int]:
+        """Return the signals that came with one that ends srun, and are dealt with by that.
+
+        Whoever ends a process wakes it as well, so that it hears of it: timeout(1), shells.
+        """
+        if signal.SIGCONT not in self._came:
+            time.sleep(WAKING_S)
+        also = [*self._came, *self._signals.taken()]
+        self._came = [number for number in also if number != signal.SIGCONT]
+        return also
 
     def _interrupt(self) -> None:
         """Deal with Ctrl-C: once asks, twice ends the step, three times leaves it alone."""

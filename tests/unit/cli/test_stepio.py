@@ -438,3 +438,23 @@ def test_a_controllers_socket_is_told_apart(
     assert run(loop_of(nodes, signals)[0], nodes) == 1
     told = capfd.readouterr().err
     assert "the socket is no agent's: this is no greeting; name an agent's in SPUR_AGENT" in told
+
+
+def test_who_ends_srun_wakes_it_and_slurm_says_so_in_its_order(
+    signals: Signals, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Timeout(1) sends SIGTERM and right behind it SIGCONT."""
+    nodes = Nodes((0,))
+    loop, desk = loop_of(nodes, signals)
+
+    def play() -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGCONT)
+        while not desk.asked:
+            threading.Event().wait(0.01)
+        nodes.say(0, ended(0, 0, 15), OVER)
+
+    run(loop, nodes, meanwhile=play)
+    assert capfd.readouterr().err.startswith(
+        "srun: forcing job termination\nsrun: got SIGCONT\nsrun: Job step aborted: Waiting up to"
+    )
