@@ -54,6 +54,22 @@ COMMANDS: tuple[Command, ...] = (
         executes=_UP_TOOL,
     ),
     Command(
+        words=("host", "list"),
+        module="host",
+        summary="show the hosts of the cluster, and how long their certificates hold",
+    ),
+    Command(
+        words=("host", "remove"),
+        module="host",
+        summary="take a host out of the cluster: its certificate vouches for nothing any more",
+    ),
+    Command(
+        words=("join",),
+        module="join",
+        summary="let this host into a cluster, with a token",
+        executes="spur.controller.join",
+    ),
+    Command(
         words=("link",),
         module="link",
         summary="make Slurm's names for these commands in a directory",
@@ -151,6 +167,21 @@ COMMANDS: tuple[Command, ...] = (
         words=("story",),
         module="story",
         summary="tell what happened to a job, when, and who asked for it",
+    ),
+    Command(
+        words=("token", "create"),
+        module="token",
+        summary="let one host join the cluster, with a token that is printed once",
+    ),
+    Command(
+        words=("token", "list"),
+        module="token",
+        summary="show the join tokens: which are valid, and who used the others",
+    ),
+    Command(
+        words=("token", "revoke"),
+        module="token",
+        summary="take back a join token that was not used",
     ),
     Command(
         words=("version",),

@@ -14,10 +14,12 @@ import asyncio
 import logging
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from spur.agent.agent import Agent
 from spur.agent.relay import Relay
+from spur.agent.renewal import renew_certificate
 from spur.agent.settings import TLS_DIRECTORY, Settings, load_settings
 from spur.agent.stays import Stays
 from spur.agent.streams import Streams
@@ -25,6 +27,7 @@ from spur.client.address import parse_tcp_address
 from spur.client.client import Client
 from spur.client.tls import credentials_in
 from spur.server.process import run_daemon, run_until_stopped, tune_interpreter
+from spur.server.renewal import keep_renewed
 from spur.server.rpc import RpcServer
 from spur.values.errors import OperatorFault
 
@@ -99,11 +102,19 @@ async def _run(directory: Path, settings: Settings) -> None:
             async with asyncio.TaskGroup() as group:
                 if agent is not None:
                     group.create_task(agent.run())
+                if own is not None:
+                    group.create_task(keep_renewed(own, renew, LOG))
                 await relay.find()
                 await server.start_unix(str(directory / settings.socket))
                 LOG.info("commands are taken on %s", directory / settings.socket)
                 group.create_task(relay.keep_up())
 
+        def show_certificate() -> None:
+            client.show_certificate()
+            server.show_certificates()
+            streams.show_certificate()
+
+        renew = partial(renew_certificate, tls, settings.controllers, show_certificate)
         serving = asyncio.get_running_loop().create_task(serve())
         serving.add_done_callback(lambda done: _note(done, failed))
         fault = await run_until_stopped(failed)

@@ -24,7 +24,7 @@ from spur.agent.machine import Stage
 from spur.agent.manifest import AttemptName
 from spur.client.address import parse_tcp_address
 from spur.client.stream import Stream
-from spur.client.tls import TlsFiles, TlsSide, client_context
+from spur.client.tls import TlsFiles, TlsSide, client_context, show_certificate
 from spur.events.envelope import Actor
 from spur.values.errors import PeerFault
 from spur.values.ids import JobId, NodeName
@@ -81,11 +81,20 @@ class Streams:
     ) -> None:
         """Prepare; without an agent there are no nodes here."""
         self._cluster_id = cluster_id
+        self._tls = tls
         self._context: ssl.SSLContext | None = client_context(tls) if tls is not None else None
         self._agent = agent
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def opening(self, stream: Stream, who: Actor | HostName, messages: list[bytes]) -> bool:
+    def show_certificate(self) -> None:
+        """Show the certificate that is on disk now, on streams made from now on.
+
+        Raises: OperatorFault when it cannot be used.
+        """
+        if self._context is not None and self._tls is not None:
+            show_certificate(self._context, self._tls)
+
+    def opening(self, stream: Stream, who: Actor | HostName | None, messages: list[bytes]) -> bool:
         """Take a stream that begins as one of ours does; return whether it is taken."""
         try:
             first = decode_opening(messages[0])

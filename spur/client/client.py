@@ -18,7 +18,7 @@ from typing import TypeVar
 from spur.client.address import Address, parse_address
 from spur.client.connection import Connection, Lost
 from spur.client.pursuit import Cluster, Pursuit
-from spur.client.tls import TlsFiles, client_context
+from spur.client.tls import TlsFiles, client_context, show_certificate
 from spur.values.errors import Rejection
 from spur.wire.calls import REQUEST_ID_SIZE, Answered, Call, Refused, Reply
 from spur.wire.declare import Answer, Done, Request, decode_as, encode_request
@@ -50,6 +50,7 @@ class Client:
 
         Raises: ValueError for an address that is none; OperatorFault when TLS files cannot be used.
         """
+        self._tls = tls
         self._context = client_context(tls) if tls is not None else None
         self._cluster = Cluster(
             [parse_address(text) for text in addresses],
@@ -160,6 +161,14 @@ class Client:
             outcome=outcome,
             warning=warnings[-1] if warnings else "",
         )
+
+    def show_certificate(self) -> None:
+        """Show the certificate that is on disk now, on connections made from now on.
+
+        Raises: OperatorFault when it cannot be used.
+        """
+        if self._context is not None and self._tls is not None:
+            show_certificate(self._context, self._tls)
 
     async def close(self) -> None:
         """End all connections; whoever still waits gets the fault of a passed deadline."""

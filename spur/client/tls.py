@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ssl
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,9 +22,12 @@ __all__ = [
     "TlsSide",
     "client_context",
     "credentials_in",
+    "joining_context",
     "names_of",
     "server_context",
+    "show_certificate",
     "tls_sentence",
+    "validity_of",
 ]
 
 AUTHORITY_FILE = "authority.pem"
@@ -51,11 +55,19 @@ def credentials_in(directory: Path) -> TlsFiles:
     return TlsFiles(authority=directory / AUTHORITY_FILE, host=directory / HOST_FILE)
 
 
-def server_context(files: TlsFiles) -> ssl.SSLContext:
-    """Return the context of a listener. Raises: OperatorFault when a file cannot be used."""
+def server_context(files: TlsFiles, *, strangers: bool = False) -> ssl.SSLContext:
+    """Return the context of a listener.
+
+    With `strangers`, a caller may show no certificate at all; one that it shows must be good.
+
+    Raises: OperatorFault when a file cannot be used.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.num_tickets = 0
-    return _prepare(context, files)
+    _prepare(context, files)
+    if strangers:
+        context.verify_mode = ssl.CERT_OPTIONAL
+    return context
 
 
 def client_context(files: TlsFiles) -> ssl.SSLContext:
@@ -69,18 +81,94 @@ def _prepare(context: ssl.SSLContext, files: TlsFiles) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.verify_mode = ssl.CERT_REQUIRED
     context.verify_flags |= ssl.VERIFY_X509_STRICT
+    show_certificate(context, files)
+    try:
+        context.load_verify_locations(files.authority)
+    except OSError as error:
+        raise OperatorFault(f"{files.authority} cannot be used for TLS: {error}") from error
+    return context
+
+
+def show_certificate(context: ssl.SSLContext, files: TlsFiles) -> None:
+    """Let a context show the host's certificate as it is on disk now.
+
+    Connections that are open, or in their handshake, are not touched: a renewed certificate is
+    shown on those made from now on.
+
+    Raises: OperatorFault when the file cannot be used.
+    """
     try:
         if files.host.stat().st_mode & 0o077:
             raise OperatorFault(
                 f"{files.host}: the private key can be read by others; its mode must be 0600"
             )
         context.load_cert_chain(files.host)
-        context.load_verify_locations(files.authority)
     except OSError as error:
-        raise OperatorFault(
-            f"{files.host} or {files.authority} cannot be used for TLS: {error}"
-        ) from error
+        raise OperatorFault(f"{files.host} cannot be used for TLS: {error}") from error
+
+
+def joining_context(authority: str) -> ssl.SSLContext:
+    """Return the context of a dialler that has no certificate yet.
+
+    `authority` is the certificate of the authority to believe, as PEM; with none, whoever answers
+    is spoken with, and must be believed nothing.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    if authority:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        context.load_verify_locations(cadata=authority)
+    else:
+        context.verify_mode = ssl.CERT_NONE
     return context
+
+
+def validity_of(pem: str) -> tuple[float, float]:
+    """Return from when to when the certificate in a PEM file holds, in seconds since 1970.
+
+    It is read here, by hand, so that a daemon needs no more than TLS itself until it renews it.
+    Source: RFC 5280 4.1. Raises: ValueError when there is no certificate.
+    """
+    begin = pem.find("-----BEGIN CERTIFICATE-----")
+    end = pem.find("-----END CERTIFICATE-----", begin)
+    if begin < 0 or end < 0:
+        raise ValueError("there is no certificate")
+    der = ssl.PEM_cert_to_DER_cert(pem[begin:end] + "-----END CERTIFICATE-----\n")
+    _, start, _ = _element(der, 0)
+    _, start, _ = _element(der, start)
+    tag, _, stop = _element(der, start)
+    if tag == 0xA0:  # the version
+        _, _, stop = _element(der, stop)
+    _, _, stop = _element(der, stop)  # after the serial number: the signature's algorithm
+    _, _, stop = _element(der, stop)  # the issuer
+    _, start, _ = _element(der, stop)
+    first = _element(der, start)
+    return _time(der, first), _time(der, _element(der, first[2]))
+
+
+def _element(der: bytes, at: int) -> tuple[int, int, int]:
+    """Return an element's tag, and where its content starts and stops."""
+    try:
+        tag, length = der[at], der[at + 1]
+        start = at + 2
+        if length & 0x80:
+            start += length & 0x7F
+            length = int.from_bytes(der[at + 2 : start], "big")
+    except IndexError as error:
+        raise ValueError("the certificate is cut") from error
+    if start + length > len(der):
+        raise ValueError("the certificate is cut")
+    return tag, start, start + length
+
+
+def _time(der: bytes, element: tuple[int, int, int]) -> float:
+    """Return a moment: tag 23 has two digits of the year, tag 24 has four."""
+    tag, start, stop = element
+    text = der[start:stop].decode("ascii")
+    century = "" if tag == 24 else ("20" if text[:2] < "50" else "19")
+    return datetime.strptime(f"{century}{text[:-1]}+0000", "%Y%m%d%H%M%S%z").timestamp()
 
 
 class TlsSide:
@@ -143,6 +231,10 @@ class TlsSide:
         with suppress(ssl.SSLError):
             self.tls.unwrap()
         return self.outgoing.read()
+
+    def has_certificate(self) -> bool:
+        """Return whether the other side showed a certificate, which then was found good."""
+        return self.tls.getpeercert() is not None
 
     def names(self) -> tuple[str, ...]:
         """Return the URI names in the other side's verified certificate."""

@@ -27,6 +27,7 @@ from spur.values.configdiff import compare_configs
 from spur.values.configfile import CONFIG_FILE, ConfigErrors, parse_config
 from spur.values.errors import Rejection
 from spur.values.ids import NAME_GRAMMAR, HostId, is_name
+from spur.values.words import with_article
 from spur.wire.cluster import (
     AddHost,
     Checkpoint,
@@ -188,7 +189,8 @@ def decide_add_host(state: State, request: AddHost, context: Context) -> Decisio
             return Decision((), HostAdded(known))
         return Rejection(
             "wrong-state",
-            f"host {request.name!r} is a {state.hosts[known].role} host; nothing was changed",
+            f"host {request.name!r} is {with_article(state.hosts[known].role)} host;"
+            " nothing was changed",
             "remove it first",
         )
     if not is_name(request.name):

@@ -15,6 +15,7 @@ from spur.values.accounts import AdminLevel
 from spur.values.config import GrantedRole
 from spur.values.errors import Rejection
 from spur.values.ids import HostId
+from spur.values.words import with_article
 
 if TYPE_CHECKING:
     from spur.projections.state import State
@@ -84,7 +85,7 @@ def role_of(state: State, actor: Actor) -> Role:
     """Return what the actor is, as far as its host may vouch for it."""
     most = _HOST_VOUCHES_FOR.get(actor.host_role, Role.NOBODY)
     host = state.hosts.get(HostId(actor.host_id))
-    if actor.host_role in _LISTED_HOSTS and (host is None or host.role != actor.host_role):
+    if actor.host_role in _LISTED_HOSTS and not _is_listed(state, actor):
         return Role.NOBODY
     if most is Role.ADMINISTRATOR and actor.uid == 0:
         return Role.ADMINISTRATOR
@@ -101,6 +102,13 @@ def role_of(state: State, actor: Actor) -> Role:
 
 def refuse(state: State, permission: Permission, actor: Actor) -> Rejection | None:
     """Return why the actor may not use a command that takes this permission, or None."""
+    if actor.host_role in _LISTED_HOSTS and not _is_listed(state, actor):
+        return Rejection(
+            "not-permitted",
+            f"{actor.host_role} host {actor.host_id} is not, or not any more, in this cluster;"
+            " nothing was changed",
+            "an administrator lets it join with a new token",
+        )
     if permission is Permission.CLUSTER:
         allowed = actor.host_role == "cluster"
     elif permission is Permission.AGENT:
@@ -117,9 +125,15 @@ def refuse(state: State, permission: Permission, actor: Actor) -> Rejection | No
         return None
     return Rejection(
         "not-permitted",
-        f"uid {actor.uid} on a {actor.host_role} host may not ask this; it takes "
+        f"uid {actor.uid} on {with_article(actor.host_role)} host may not ask this; it takes "
         f"{permission.name.lower()}; nothing was changed",
     )
+
+
+def _is_listed(state: State, actor: Actor) -> bool:
+    """Whether the actor's host was added, as what it says it is, and not removed."""
+    host = state.hosts.get(HostId(actor.host_id))
+    return host is not None and host.role == actor.host_role
 
 
 def _has_live_job(state: State, actor: Actor) -> bool:

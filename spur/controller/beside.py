@@ -50,6 +50,8 @@ class Beside:
             read_blobs=self.read_blobs,
             mark_lost=lambda node, silence_ns: self._front.mark_lost(node, silence_ns),
         )
+        self.certified: tuple[bytes, int] = (b"", 0)
+        """The digest of the authority's certificate, and when this controller's own ends."""
         self._replica = replica
         self._wake = wake
         self._fail = fail
@@ -124,6 +126,10 @@ class Beside:
         if self._children is not None:
             found.extend(self._children.processes())
         return tuple(found)
+
+    def certificate(self) -> tuple[bytes, int]:
+        """Return what is known of the controller's certificate."""
+        return self.certified
 
     def compute(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
         """Run it in a thread of its own; a fault in it ends the controller, as one here would."""

@@ -19,8 +19,9 @@ from spur.consensus.disk import OsDisk
 from spur.consensus.genesis import SEGMENT_ENTRIES, Genesis
 from spur.consensus.membership import Member, Membership
 from spur.consensus.opening import ReplicaOptions, create_replica
-from spur.controller.authority import Authority, write_credentials
+from spur.controller.authority import Authority
 from spur.controller.settings import SETTINGS_FILE
+from spur.server.credentials import write_credentials
 from spur.values.errors import OperatorFault
 from spur.wire.hello import HostName
 

@@ -22,15 +22,16 @@ from spur.client.address import parse_address
 from spur.client.blocking import BlockingClient
 from spur.client.faults import OutcomeUnknown
 from spur.client.tls import credentials_in
-from spur.controller.authority import Authority, write_credentials
+from spur.controller.authority import Authority
 from spur.controller.birth import AUTHORITY_DIRECTORY, TLS_DIRECTORY
 from spur.controller.settings import load_settings
+from spur.server.credentials import Credentials, write_credentials
 from spur.values.errors import OperatorFault, Rejection
 from spur.values.ids import HostId
 from spur.wire.cluster import AddHost, ClusterInfo, HostAdded, ShowCluster
 from spur.wire.hello import HostName
 
-__all__ = ["AGENT_SETTINGS_FILE", "NewAgent", "add_issue_verb", "enrol", "issue"]
+__all__ = ["AGENT_SETTINGS_FILE", "NewAgent", "add_issue_verb", "enrol", "issue", "write_agent"]
 
 AGENT_SETTINGS_FILE = "spurd.toml"
 """What an agent reads in its directory; the agent's own room declares its keys."""
@@ -73,17 +74,26 @@ def enrol(client: BlockingClient, authority: Authority, new: NewAgent) -> HostId
         raise OperatorFault(f"host {new.name!r} was not enrolled: {cluster.text}")
     name = HostName(cluster_id=cluster.cluster_id, role=new.role, id=added.host_id)
     now = datetime.fromtimestamp(time.time(), UTC)
+    issued = authority.issue(name, now)
+    write_agent(new, cluster.cluster_id, authority.certificate, issued)
+    return added.host_id
+
+
+def write_agent(
+    new: NewAgent, cluster_id: bytes, authority: bytes, credentials: Credentials
+) -> None:
+    """Write an agent's directory, its settings last: with them it is ready.
+
+    Raises: OperatorFault when it can't be written.
+    """
     try:
         new.directory.mkdir(mode=0o711, parents=True, exist_ok=True)
-        write_credentials(
-            new.directory / TLS_DIRECTORY, authority.certificate, authority.issue(name, now)
-        )
+        write_credentials(new.directory / TLS_DIRECTORY, authority, credentials)
         fresh = new.directory / f"{AGENT_SETTINGS_FILE}.new"
-        fresh.write_text(_settings_text(new, cluster.cluster_id), encoding="utf-8")
+        fresh.write_text(_settings_text(new, cluster_id), encoding="utf-8")
         os.replace(fresh, new.directory / AGENT_SETTINGS_FILE)
     except OSError as error:
         raise OperatorFault(f"{new.directory} can't be written: {error}") from error
-    return added.host_id
 
 
 def _settings_text(new: NewAgent, cluster_id: bytes) -> str:

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from spur.client.tls import TlsFiles, client_context, server_context
+from spur.client.tls import TlsFiles, client_context, server_context, show_certificate
 from spur.controller.peers import (
     NOT_YET,
     Addressed,
@@ -68,6 +68,7 @@ class PeerNet(Generic[M]):
         self._server: asyncio.Server | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._watch_s = 0.0
+        self._tls = tls
         if tls is not None:
             self._network.server_tls = server_context(tls)
             self._network.client_tls = client_context(tls)
@@ -132,6 +133,16 @@ class PeerNet(Generic[M]):
             link = self._network.links.get((to, lane))
             if link is not None:
                 link.send(kind, group)
+
+    def show_certificate(self) -> None:
+        """Show the certificate that is on disk now, on connections made from now on.
+
+        Raises: OperatorFault when it cannot be used.
+        """
+        if self._tls is not None:
+            for context in (self._network.server_tls, self._network.client_tls):
+                if context is not None:
+                    show_certificate(context, self._tls)
 
     async def close(self) -> None:
         """End every connection and stop listening."""

@@ -72,7 +72,13 @@ class Queries:
 
     def answer_local(self, asked: Asked) -> None:
         """Answer what rests on this replica alone, not on entries that may never be committed."""
-        replica = replace(self._log().describe(), processes=self._services.processes())
+        authority, until_ns = self._services.certificate()
+        replica = replace(
+            self._log().describe(),
+            processes=self._services.processes(),
+            authority=authority,
+            certified_until_ns=until_ns,
+        )
         reply = self._reply_of(asked, self._judge(asked, replica))
         asked.respond(replace(reply, index=self._waiting.commit))
 

@@ -54,6 +54,9 @@ class Services(Protocol):
     def processes(self) -> tuple[ProcessInfo, ...]:
         """Return what runs beside the front, and itself."""
 
+    def certificate(self) -> tuple[bytes, int]:
+        """Return the digest of the authority's certificate, and when this controller's own ends."""
+
     def compute(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
         """Run what may take long and touches no state, and take its result."""
 
@@ -99,6 +102,10 @@ class ReleaseOnly:
     def processes(self) -> tuple[ProcessInfo, ...]:
         """Know of no process."""
         return ()
+
+    def certificate(self) -> tuple[bytes, int]:
+        """Have none."""
+        return b"", 0
 
     def compute(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
         """Run it now."""

@@ -38,6 +38,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     clock can be stepped under a controller that runs. Empty for none."""
     snapshot_entries: int = 100_000
     """Entries after which another snapshot is written."""
+    certificate_life_s: int = 365 * 86_400
+    """How long the certificates hold that it gives to hosts, and its own; each is renewed two
+    thirds into its life."""
     disk_first_mark_mib: int = 1024
     """Free space below which submits and reconfigurations are refused."""
     disk_second_mark_mib: int = 256
@@ -49,6 +52,7 @@ RANGES = {
     "tick_ms": (5, 10_000),
     "clock_offset_ms": (-(1 << 42), 1 << 42),
     "snapshot_entries": (100, 1 << 40),
+    "certificate_life_s": (3, 3650 * 86_400),
     "disk_first_mark_mib": (0, 1 << 40),
     "disk_second_mark_mib": (0, 1 << 40),
 }

@@ -20,17 +20,19 @@ from spur.consensus.disk import Disk, OsDisk
 from spur.consensus.driver import Driver
 from spur.consensus.opening import ReplicaOptions, open_replica
 from spur.consensus.replica import Replica
-from spur.controller.authority import require_credentials
 from spur.controller.beside import Beside
-from spur.controller.birth import TLS_DIRECTORY
+from spur.controller.birth import AUTHORITY_DIRECTORY, TLS_DIRECTORY
 from spur.controller.clocks import MachineClocks
+from spur.controller.desk import HostDesk
 from spur.controller.front import Front
+from spur.controller.renewal import OwnCertificate
 from spur.controller.settings import Settings
 from spur.controller.snapshots import SnapshotProcess
 from spur.controller.transport import make_net
 from spur.controller.waiting import Respond
 from spur.events.envelope import Actor
 from spur.projections.state import new_state
+from spur.server.credentials import require_credentials
 from spur.server.process import freeze_garbage, run_until_stopped
 from spur.server.rpc import RpcServer
 from spur.wire.calls import Call
@@ -118,6 +120,10 @@ class Controller:
             cluster_id=replica.identity.cluster_id, role="controller", id=settings.node_id
         )
         require_credentials(tls, name, datetime.fromtimestamp(time.time(), UTC))
+        certificate = OwnCertificate(
+            self._directory, name, tls, life_s=settings.certificate_life_s, said=self._certified
+        )
+        certificate.note()
         net = make_net(
             replica.identity,
             replica.core.members,
@@ -133,19 +139,22 @@ class Controller:
             on_fatal=self._fail,
             tick_s=settings.tick_ms / 1000,
         )
+        desk = self._make_desk()
         server = RpcServer(
             cluster_id=replica.storage.genesis.cluster_id,
             replica=settings.node_id,
             handler=self._submit,
             position=self._position,
             report=LOG.info,
+            opening=desk.opening,
         )
         await net.start(*parse_tcp_address(settings.raft_address))
         await server.start_unix(str(self._directory / settings.socket))
-        await server.start_tls(*parse_tcp_address(settings.rpc_address), tls)
+        await server.start_tls(*parse_tcp_address(settings.rpc_address), tls, strangers=True)
         self._snapshots = SnapshotProcess(self._directory, replica.snapshot_written, LOG)
         self._beside.start(self._directory, self._snapshots, LOG)
         self._driver.start()
+        certificate.begin(show=(server.show_certificates, net.show_certificate), failed=self._fail)
         LOG.info(
             "controller %d serves on %s, from entry %d",
             settings.node_id,
@@ -153,7 +162,9 @@ class Controller:
             self._front.state.index,
         )
         fault = await run_until_stopped(self._failed)
+        certificate.end()
         await server.close()
+        await desk.close()
         await net.close()
         await self._beside.stop()
         await self._driver.stop()
@@ -161,6 +172,16 @@ class Controller:
         if fault is not None:
             raise fault
         replica.close()
+
+    def _make_desk(self) -> HostDesk:
+        """Return the desk where hosts join and renew."""
+        return HostDesk(
+            self._directory / AUTHORITY_DIRECTORY,
+            cluster_id=self._replica.storage.genesis.cluster_id,
+            submit=self._submit,
+            addresses=self._addresses,
+            life_s=self._settings.certificate_life_s,
+        )
 
     # -- what the loop calls
     def _submit(self, call: Call, actor: Actor, respond: Respond) -> None:
@@ -239,6 +260,14 @@ class Controller:
     def _address_of(self, member: int) -> str:
         found = self._replica.core.members.member(member)
         return found.rpc_address if found is not None else ""
+
+    def _certified(self, authority: bytes, until_ns: int) -> None:
+        """Let whoever asks know which authority there is, and how long the certificate holds."""
+        self._beside.certified = authority, until_ns
+
+    def _addresses(self) -> tuple[str, ...]:
+        """Return where calls of every controller are taken."""
+        return tuple(member.rpc_address for member in self._replica.core.members.members)
 
     def _wake(self) -> None:
         self._driver.wake()

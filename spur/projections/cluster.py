@@ -89,6 +89,12 @@ class HostRow(Row, frozen=True):
 
     name: str
     role: str
+    key: bytes = b""
+    """SHA-256 of its public key; empty while its certificate was issued on a controller's host."""
+    certified_ns: int = 0
+    """When it was last given a certificate over the network; 0 for never."""
+    ends_ns: int = 0
+    """When that certificate ends."""
 
 
 RoleKey = tuple[int, str]

@@ -37,6 +37,7 @@ __all__ = [
     "names_in_block",
     "node_names",
     "node_row",
+    "nodes_of_agent",
 ]
 
 
@@ -119,6 +120,19 @@ def agent_of(state: State, node: str) -> str | None:
     """Return the name of the host whose agent may serve a node; None when not configured."""
     block = block_of(state, node)
     return None if block is None else block.agent or node
+
+
+def nodes_of_agent(state: State, name: str) -> list[NodeName]:
+    """Return the configured nodes that the agent of a host may serve, in the order of the file."""
+    rows = sorted(state.node_blocks.rows.values(), key=lambda row: row.number)
+    found: list[NodeName] = []
+    for row in rows:
+        names = parse_hostlist(row.block.names)
+        if row.block.agent == name:
+            found.extend(NodeName(node) for node in names)
+        elif not row.block.agent and name in names:
+            found.append(NodeName(name))
+    return found
 
 
 def node_row(state: State, node: NodeName) -> NodeRow:

@@ -31,8 +31,8 @@ def cluster_info(state: State) -> ClusterInfo:
         settings=None if config is None else config.settings,
         roles=() if config is None else config.roles,
         hosts=tuple(
-            HostInfo(host_id, state.hosts[host_id].name, state.hosts[host_id].role)
-            for host_id in state.hosts.sorted_keys()
+            HostInfo(host_id, row.name, row.role, row.ends_ns)
+            for host_id, row in ((key, state.hosts[key]) for key in state.hosts.sorted_keys())
         ),
     )
 

@@ -54,6 +54,7 @@ from spur.projections.indexes import (
 )
 from spur.projections.jobs import ArrayRow, GroupKey, GroupReasonRow, JobRow
 from spur.projections.jobviews import EncodedOfArrays, EncodedViews
+from spur.projections.joining import TokenRow
 from spur.projections.licenses import asked_licenses
 from spur.projections.membership import MembershipRow
 from spur.projections.nodes import NodeBlockRow, NodeRow, is_out, names_in_block
@@ -66,7 +67,7 @@ from spur.projections.steprows import StepsRow, earliest_limit
 from spur.projections.tables import Journal, Table
 from spur.projections.undo import UndoRecord
 from spur.values.accounts import AssociationKey
-from spur.values.ids import HostId, JobId, NodeName, PartitionName
+from spur.values.ids import HostId, JobId, NodeName, PartitionName, TokenId
 
 __all__ = ["REGISTERED", "State", "new_state"]
 
@@ -101,6 +102,10 @@ class State:
         self.host_of_name: Spread[HostId, HostRow] = Spread(lambda _, row: (row.name,))
         self.hosts: Table[HostId, HostRow] = Table(
             "hosts", int, HostRow, journal, self.host_of_name
+        )
+        self.token_of_digest: Spread[TokenId, TokenRow] = Spread(lambda _, row: (row.digest,))
+        self.tokens: Table[TokenId, TokenRow] = Table(
+            "tokens", int, TokenRow, journal, self.token_of_digest
         )
         self.roles: Table[RoleKey, RoleRow] = Table("roles", RoleKey, RoleRow, journal)
         #: What follows from configured nodes and partitions alone.

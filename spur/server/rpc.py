@@ -22,7 +22,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from spur.client.stream import LINGER_S, Stream
-from spur.client.tls import TlsFiles, TlsSide, server_context
+from spur.client.tls import TlsFiles, TlsSide, server_context, show_certificate
 from spur.server.once import Once
 from spur.server.sessions import Handler, Opening, RpcLimits, Session, Sessions
 from spur.values.errors import OperatorFault
@@ -67,6 +67,7 @@ class RpcServer:
             opening=opening,
         )
         self._servers: list[asyncio.Server] = []
+        self._contexts: list[tuple[ssl.SSLContext, TlsFiles]] = []
         self._unix_path = ""
         self._sweeper: asyncio.TimerHandle | None = None
 
@@ -94,12 +95,18 @@ class RpcServer:
         self._unix_path = path
         self._add(server)
 
-    async def start_tls(self, host: str, port: int, files: TlsFiles) -> None:
+    async def start_tls(
+        self, host: str, port: int, files: TlsFiles, *, strangers: bool = False
+    ) -> None:
         """Listen for hosts of this cluster.
+
+        With `strangers`, whoever shows no certificate may bring what `opening` takes, and nothing
+        else.
 
         Raises: OperatorFault when the files or the address cannot be used.
         """
-        context = server_context(files)
+        context = server_context(files, strangers=strangers)
+        self._contexts.append((context, files))
         loop = asyncio.get_running_loop()
         try:
             server = await loop.create_server(
@@ -108,6 +115,14 @@ class RpcServer:
         except OSError as error:
             raise OperatorFault(f"cannot listen for calls on {host}:{port}: {error}") from error
         self._add(server)
+
+    def show_certificates(self) -> None:
+        """Show the certificates that are on disk now, on connections made from now on.
+
+        Raises: OperatorFault when a file cannot be used.
+        """
+        for context, files in self._contexts:
+            show_certificate(context, files)
 
     @property
     def port(self) -> int:

@@ -32,12 +32,23 @@ from spur.wire.calls import (
 )
 from spur.wire.hello import HostName, parse_host_name
 
-__all__ = ["Handler", "Opening", "Respond", "RpcLimits", "Session", "Sessions"]
+__all__ = [
+    "NO_CERTIFICATE",
+    "Handler",
+    "Opening",
+    "Respond",
+    "RpcLimits",
+    "Session",
+    "Sessions",
+]
 
 Respond: TypeAlias = Callable[[Reply], None]
 Handler: TypeAlias = Callable[[Call, Actor, Respond], None]
-Opening: TypeAlias = Callable[[Stream, Actor | HostName, list[bytes]], bool]
-"""`opening(stream, who, messages)` returns whether the stream has another owner from now on."""
+Opening: TypeAlias = Callable[[Stream, Actor | HostName | None, list[bytes]], bool]
+"""`opening(stream, who, messages)` returns whether the stream has another owner from now on; `who`
+is None for a host that showed no certificate."""
+
+NO_CERTIFICATE = "it showed no certificate; hosts of this cluster have one"
 
 _PEERCRED = struct.Struct("iII")
 """struct ucred: pid, uid, gid. Source: unix(7) SO_PEERCRED."""
@@ -160,7 +171,7 @@ class Session:
             self.cut("limit-exceeded", f"too many connections; at most {limits.connections_max}")
         elif stream.tls is None:
             self._meet_user(stream)
-        else:
+        elif stream.tls.has_certificate():
             self._meet_host(stream.tls.names())
 
     def received(self, stream: Stream, messages: list[bytes]) -> None:
@@ -187,10 +198,12 @@ class Session:
     def _hand_over(self, stream: Stream, messages: list[bytes]) -> bool:
         """Let another owner have a stream that begins with something else than calls."""
         opening, who = self._server.opening, self._host or self.actor
-        if opening is None or who is None or not opening(stream, who, messages):
-            return False
-        self._forget()
-        return True
+        if opening is not None and opening(stream, who, messages):
+            self._forget()
+            return True
+        if who is None:
+            self.cut("foreign-peer", NO_CERTIFICATE)
+        return who is None
 
     def faulted(self, stream: Stream, sentence: str) -> None:
         """End the connection that broke the rules, with one sentence to both sides."""

@@ -21,6 +21,7 @@ from spur.values.accounts import Subject
 from spur.values.arrays import TaskSet
 from spur.values.config import ConfigFile, PartitionState
 from spur.values.dependencies import Condition, Dependency, DependencyKind
+from spur.values.errors import Rejection
 from spur.values.ids import PartitionName
 from spur.values.states import Hold, NodeShareState, Reach
 from spur.wire.accounts import EditEntities
@@ -34,6 +35,14 @@ from spur.wire.cluster import (
 )
 from spur.wire.declare import Attachment
 from spur.wire.jobs import HoldJob, JobChanges, ReleaseJob, SignalJob, UpdateJob
+from spur.wire.joining import (
+    CreateToken,
+    HostCertified,
+    JoinHost,
+    RenewHost,
+    RevokeToken,
+    TokenCreated,
+)
 from spur.wire.partitions import UpdatePartition
 from spur.wire.steps import CancelStep, SignalStep
 
@@ -72,8 +81,31 @@ def golden_story(*, checked: bool = True) -> list[Entry]:
     for _ in range(60):
         cluster.ask(*random_request(chance, cluster.state))
     lives.run(_STEPS)
+    _tell_of_tokens(hall)
     cluster.ask(Checkpoint(), CLUSTER)
     return cluster.entries
+
+
+def _tell_of_tokens(hall: Hall) -> None:
+    """Let a host join and be certified anew, one token be taken back, and both be forgotten."""
+    cluster = hall.cluster
+    digests = [bytes([number]) * 32 for number in range(100, 103)]
+    key = bytes(range(32))
+    ids = []
+    for digest in digests[:2]:
+        made = cluster.ask(CreateToken(digest, "login", (), "", 3600))
+        if not isinstance(made, TokenCreated):
+            raise ValueError(str(made))
+        ids.append(made.token_id)
+    joined = cluster.ask(
+        JoinHost(digests[0], "front", key, "", (), cluster.now_ns, 86_400), CLUSTER
+    )
+    if not isinstance(joined, HostCertified):
+        raise ValueError(str(joined))
+    cluster.ask(RevokeToken(ids[1]))
+    cluster.ask(RenewHost(joined.host_id, "", key[::-1], 86_400), CLUSTER)
+    cluster.pass_seconds(8 * 86_400)
+    cluster.ask(CreateToken(digests[2], "login", (), "", 3600))
 
 
 def _tell_of_a_step(hall: Hall) -> None:
@@ -87,14 +119,17 @@ def _tell_of_a_step(hall: Hall) -> None:
 
 
 def _tell_of_accounts(hall: Hall) -> None:
-    """Let one account and one user come and go before the random ones."""
+    """Let an account and two users come, and one of them go, before the random ones."""
     here = (
         *add_account("physics"),
         add_user("ada", uid=USER.uid),
         add_association("physics", "ada", settings=(number("MaxTRESPerJob", 8, "cpu"),)),
     )
-    for edits in (here, (remove(Subject.USER, "ada"),), here[2:]):
-        hall.cluster.ask(EditEntities(edits))
+    guest = (add_user("guest", uid=1999), add_association("physics", "guest"))
+    for edits in (here, guest, (remove(Subject.USER, "guest"),)):
+        answer = hall.cluster.ask(EditEntities(edits))
+        if isinstance(answer, Rejection):
+            raise ValueError(answer.text)
 
 
 def _tell_one_life(hall: Hall) -> None:

@@ -30,6 +30,7 @@ from spur.wire.cluster import (
     Tick,
 )
 from spur.wire.declare import Request
+from spur.wire.joining import CreateToken, JoinHost, RenewHost, RevokeToken
 from spur.wire.nodes import MarkNodeLost, RegisterNode, UpdateNodes
 from spur.wire.partitions import UpdatePartition
 
@@ -123,6 +124,25 @@ def _remove_host(chance: Chance, state: State) -> tuple[Request, Actor]:
     return RemoveHost(f"login{chance.randrange(5)}"), ADMIN
 
 
+def _change_token(chance: Chance, state: State) -> tuple[Request, Actor]:
+    digest = bytes([chance.randrange(8)]) * 32
+    known = state.tokens.sorted_keys()
+    if known and chance.randrange(3) == 0:
+        return RevokeToken(chance.choice(known)), ADMIN
+    role = chance.choice(("login", "compute"))
+    return CreateToken(digest, role, (), "", 1 + chance.randrange(3600)), ADMIN
+
+
+def _certify_host(chance: Chance, state: State) -> tuple[Request, Actor]:
+    key = bytes([chance.randrange(3)]) * 32
+    hosts = state.hosts.sorted_keys()
+    if hosts and chance.randrange(3) == 0:
+        return RenewHost(chance.choice(hosts), "", key, 60), CLUSTER
+    digest = bytes([chance.randrange(8)]) * 32
+    name = chance.choice(("n1", "n2", "login1", "login2"))
+    return JoinHost(digest, name, key, "", (), state.time_ns, 60), CLUSTER
+
+
 def _ask_itself(chance: Chance, state: State) -> tuple[Request, Actor]:
     incarnation = state.cluster[1].incarnation + chance.randrange(2)
     request = chance.choice(
@@ -144,6 +164,8 @@ _MAKERS: tuple[tuple[int, Maker], ...] = (
     (1, _update_partition),
     (1, _add_host),
     (1, _remove_host),
+    (1, _change_token),
+    (1, _certify_host),
     (2, _ask_itself),
     (3, _edit_accounts),
 )

@@ -174,6 +174,8 @@ _ROWS = (
     _row("default-account", Fault.CALLER, Retry.NEVER, 1, "it is the default account of its user"),
     _row("invalid-qos", Fault.CALLER, Retry.NEVER, 1, "the job may not use this QOS"),
     _row("unknown-host", Fault.CALLER, Retry.NEVER, 1, "no host has this name"),
+    _row("unknown-token", Fault.CALLER, Retry.NEVER, 1, "no join token is this one"),
+    _row("token-ended", Fault.CALLER, Retry.NEVER, 1, "the join token was used, or has ended"),
     # -- the log
     _row("not-leader", Fault.PEER, Retry.LEADER, 1, "this replica does not lead"),
     _row("ask-again", Fault.OURS, Retry.LEADER, 1, "leadership was lost; ask with the same id"),

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from typing import NewType
 
-__all__ = ["NAME_GRAMMAR", "HostId", "JobId", "NodeName", "PartitionName", "is_name"]
+__all__ = ["NAME_GRAMMAR", "HostId", "JobId", "NodeName", "PartitionName", "TokenId", "is_name"]
 
 JobId = NewType("JobId", int)
 """64 bits, from a counter in the state, never used twice (LOG-CONTRACT 7.1)."""
 
 HostId = NewType("HostId", int)
 """The log index that added the host; 0 is the cluster itself. Never used twice."""
+
+TokenId = NewType("TokenId", int)
+"""The log index that created the join token. Never used twice."""
 
 NodeName = NewType("NodeName", str)
 PartitionName = NewType("PartitionName", str)

@@ -143,6 +143,9 @@ class HostInfo(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_un
     host_id: HostId
     name: str
     role: str
+    ends_ns: int = 0
+    """When the certificate ends that it got over the network; 0 for one that was issued on a
+    controller's host."""
 
 
 @answer
@@ -206,3 +209,7 @@ class ReplicaInfo(Answer, frozen=True, tag="replica.info"):
     """Longest time in the last minute that its loop was busy with one thing."""
     processes: tuple[ProcessInfo, ...] = ()
     """The front and what follows it."""
+    authority: bytes = b""
+    """SHA-256 of the certificate of the cluster's authority."""
+    certified_until_ns: int = 0
+    """When this controller's certificate ends, unless it is renewed."""

@@ -15,7 +15,8 @@ from msgspec.structs import replace
 
 from spur.agent.manifest import LOCK
 from spur.agent.settings import TLS_DIRECTORY
-from spur.controller.authority import Authority, write_credentials
+from spur.controller.authority import Authority
+from spur.server.credentials import write_credentials
 from spur.testing.agentprocess import AgentProcess
 from spur.testing.attempts import SPEC
 from spur.testing.leader import CLUSTER_ID, Leader

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from spur.client.tls import credentials_in
-from spur.controller.authority import verify_certificate
 from spur.controller.birth import TLS_DIRECTORY
 from spur.controller.enrol import AGENT_SETTINGS_FILE
 from spur.controller.main import main
+from spur.server.credentials import verify_certificate
 from spur.testing.controllers import Controllers
 from spur.wire.cluster import ClusterInfo, ShowCluster
 from spur.wire.hello import HostName

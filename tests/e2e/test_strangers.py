@@ -19,7 +19,8 @@ from spur.client.tls import TlsFiles, client_context
 from spur.consensus.disk import OsDisk
 from spur.consensus.genesis import load_genesis
 from spur.consensus.membership import Membership
-from spur.controller.authority import Authority, write_credentials
+from spur.controller.authority import Authority
+from spur.server.credentials import write_credentials
 from spur.testing.controllers import ControllerProcess, Controllers
 from spur.testing.errands import configure, info, jobs, submit_many, until
 from spur.wire.calls import WIRE_VERSION, Greeting, encode

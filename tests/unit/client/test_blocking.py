@@ -16,7 +16,8 @@ import pytest
 import spur
 from spur.client.blocking import BlockingClient
 from spur.client.faults import OutcomeUnknown, Unreachable
-from spur.controller.authority import Authority, write_credentials
+from spur.controller.authority import Authority
+from spur.server.credentials import write_credentials
 from spur.testing.rpc import CLUSTER, EchoServer, ServerThread
 from spur.values.errors import PeerFault, Rejection
 from spur.values.ids import JobId

@@ -13,7 +13,8 @@ import pytest
 from spur.client.client import Client
 from spur.client.faults import OutcomeUnknown, Unreachable
 from spur.client.tls import TlsFiles
-from spur.controller.authority import Authority, write_credentials
+from spur.controller.authority import Authority
+from spur.server.credentials import write_credentials
 from spur.testing.loops import Run, until
 from spur.testing.rpc import CLUSTER, EchoServer
 from spur.values.errors import PeerFault, Rejection

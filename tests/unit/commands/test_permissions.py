@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from spur.commands.permissions import Permission, Role, may_act_for, refuse, role_of
+from spur.events.cluster import HostRemoved
 from spur.testing.builders import CLUSTER, SMALL_CONFIG, Cluster, actor
 
 ROLES = (
@@ -86,12 +87,30 @@ def test_a_host_of_an_unknown_role_vouches_for_nobody(cluster: Cluster) -> None:
 def test_agents_and_the_cluster_have_commands_of_their_own(cluster: Cluster) -> None:
     """An administrator is no agent, and an agent is not the cluster."""
     state = cluster.state
-    login, compute = actor(0, host_role="login"), actor(0, host_role="compute")
+    login, compute = (
+        actor(0, host_role=HOSTS[name], host_id=state.host_of_name.key(name) or 0)
+        for name in ("login1", "n1")
+    )
     assert refuse(state, Permission.AGENT, login) is not None
     assert refuse(state, Permission.AGENT, compute) is None
     assert refuse(state, Permission.CLUSTER, compute) is not None
     assert refuse(state, Permission.CLUSTER, actor(0, host_role="controller")) is not None
     assert refuse(state, Permission.CLUSTER, CLUSTER) is None
+
+
+@pytest.mark.parametrize("permission", [Permission.USER, Permission.AGENT])
+def test_host_that_was_removed_speaks_for_nobody(permission: Permission) -> None:
+    """A compute node was stolen and taken out of the cluster; its certificate is still good."""
+    cluster = Cluster()
+    host_id = cluster.add_host("n1", "compute")
+    agent = actor(0, host_role="compute", host_id=host_id)
+    assert refuse(cluster.state, Permission.AGENT, agent) is None
+    cluster.record(HostRemoved(host_id))
+    refused = refuse(cluster.state, permission, agent)
+    assert refused is not None
+    assert refused.text == (
+        f"compute host {host_id} is not, or not any more, in this cluster; nothing was changed"
+    )
 
 
 def test_a_refusal_says_who_asked_and_what_it_takes(cluster: Cluster) -> None:
@@ -102,6 +121,10 @@ def test_a_refusal_says_who_asked_and_what_it_takes(cluster: Cluster) -> None:
     assert refused.text == (
         "uid 1000 on a controller host may not ask this; it takes operator; nothing was changed"
     )
+    admin = actor(1000, host_role="admin", host_id=cluster.state.host_of_name.key("a1") or 0)
+    refused = refuse(cluster.state, Permission.OPERATOR, admin)
+    assert refused is not None
+    assert refused.text.startswith("uid 1000 on an admin host may not ask this")
 
 
 def test_own_subjects_and_operators(cluster: Cluster) -> None:

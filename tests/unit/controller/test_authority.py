@@ -8,19 +8,24 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
 
-from spur.client.tls import client_context, server_context
-from spur.controller.authority import (
-    CERTIFICATE_DAYS,
-    RENEWAL_DAYS,
-    Authority,
-    Credentials,
-    renewal_due,
+from spur.client.tls import client_context, server_context, validity_of
+from spur.controller.authority import CERTIFICATE_DAYS, Authority
+from spur.server.credentials import (
+    key_digest,
+    key_pem,
+    make_key,
+    make_signing_request,
+    read_key,
+    read_signing_request,
     require_credentials,
     verify_certificate,
     write_credentials,
 )
-from spur.values.errors import OperatorFault
+from spur.server.renewal import renewal_moment
+from spur.values.errors import OperatorFault, PeerFault
 from spur.wire.hello import HostName
 
 CLUSTER = bytes(range(16))
@@ -162,9 +167,53 @@ def test_certificate_out_of_its_time_is_refused(tmp_path: Path, days: int) -> No
         )
 
 
-def test_renewal_is_due_from_its_window_on(tmp_path: Path) -> None:
-    """A day before the window nothing is due; from its first second on renewal is."""
-    issued: Credentials = Authority.create(tmp_path, CLUSTER, NOW).issue(host("login"), NOW)
-    window = NOW + timedelta(days=CERTIFICATE_DAYS - RENEWAL_DAYS)
-    assert not renewal_due(issued.certificate, window - timedelta(days=1))
-    assert renewal_due(issued.certificate, window)
+@pytest.mark.parametrize("life", [timedelta(days=CERTIFICATE_DAYS), timedelta(seconds=30)])
+def test_renewal_is_due_two_thirds_into_its_life(tmp_path: Path, life: timedelta) -> None:
+    """A certificate of a year, and one of half a minute: a third is left to renew it."""
+    issued = Authority.create(tmp_path, CLUSTER, NOW).issue(host("login"), NOW, life)
+    first_s, last_s = validity_of((issued.key + issued.certificate).decode())
+    assert last_s == (NOW + life).timestamp()
+    assert NOW.timestamp() - first_s == min(life, timedelta(hours=1)).total_seconds()
+    due_s = renewal_moment(issued.certificate)
+    assert due_s == last_s - (last_s - first_s) / 3
+    assert NOW.timestamp() < due_s < last_s
+
+
+def test_validity_is_read_as_others_read_it(tmp_path: Path) -> None:
+    """A certificate that ends after 2049, whose year is written with four digits."""
+    later = datetime(2049, 6, 1, 12, 30, 15, tzinfo=UTC)
+    issued = Authority.create(tmp_path, CLUSTER, later).issue(host("login"), later)
+    shown = x509.load_pem_x509_certificate(issued.certificate)
+    assert validity_of(issued.certificate.decode()) == (
+        shown.not_valid_before_utc.timestamp(),
+        shown.not_valid_after_utc.timestamp(),
+    )
+    with pytest.raises(ValueError, match="there is no certificate"):
+        validity_of(issued.key.decode())
+
+
+def test_same_key_gets_the_same_certificate(tmp_path: Path) -> None:
+    """A host asks twice because the first answer was lost, of two controllers of a cluster."""
+    Authority.create(tmp_path, CLUSTER, NOW)
+    key, end = make_key().public_key(), NOW + timedelta(days=3)
+    one, other = (Authority.open(tmp_path).sign(host("login"), key, NOW, end) for _ in range(2))
+    assert one == other
+    assert Authority.open(tmp_path).sign(host("login"), key, NOW, end + timedelta(days=1)) != one
+
+
+def test_signing_request_is_read_and_checked() -> None:
+    """A host asks for its certificate; what is no request, or is not signed by its key, is said."""
+    key = make_key()
+    asked = make_signing_request(key, "n1")
+    read = read_signing_request(asked)
+    assert (read.name, read.key) == ("n1", key.public_key())
+    assert read.key_digest == key_digest(key.public_key())
+    assert read_key(key_pem(key)).public_key() == key.public_key()
+    with pytest.raises(PeerFault, match="cannot be read"):
+        read_signing_request(b"nonsense")
+    forged = bytearray(asked)
+    forged[-1] ^= 1
+    with pytest.raises(PeerFault, match=r"not signed by its own key|cannot be read"):
+        read_signing_request(bytes(forged))
+    with pytest.raises(PeerFault, match="another kind of key"):
+        read_signing_request(make_signing_request(ec.generate_private_key(ec.SECP384R1()), "n1"))

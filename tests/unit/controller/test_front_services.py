@@ -70,6 +70,10 @@ class Room:
     def attendances(self) -> Mapping[NodeName, Attendance]:
         return MappingProxyType({NodeName("n1"): Attendance(500, 2_000)})
 
+    def certificate(self) -> tuple[bytes, int]:
+        """Have none."""
+        return b"", 0
+
     def processes(self) -> tuple[ProcessInfo, ...]:
         return (ProcessInfo("front", 7, 3, 1),)
 

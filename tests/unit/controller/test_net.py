@@ -18,8 +18,9 @@ import pytest
 
 from spur.client.address import TcpAddress
 from spur.client.tls import TlsFiles
-from spur.controller.authority import Authority, write_credentials
+from spur.controller.authority import Authority
 from spur.controller.net import NetSettings, PeerAddress, PeerCodec, PeerNet
+from spur.server.credentials import write_credentials
 from spur.testing.loops import Run, until
 from spur.values.errors import OperatorFault, PeerFault
 from spur.wire.frames import encode_frames

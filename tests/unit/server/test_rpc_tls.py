@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from spur.client.tls import TlsFiles, client_context
-from spur.controller.authority import Authority, write_credentials
+from spur.controller.authority import Authority
 from spur.events.envelope import Actor
+from spur.server.credentials import write_credentials
 from spur.testing.loops import Run, until
 from spur.testing.rpc import (
     CLUSTER,
