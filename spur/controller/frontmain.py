@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("directory", type=Path, help="the controller's directory")
     parser.add_argument("--verbose", action="store_true", help="log details")
     parser.add_argument(
-        "--with-parent", action="store_true", help="end when the process that started it ends"
+        "--parent", type=int, default=0, metavar="PID", help="who started it: end when that ends"
     )
     options = parser.parse_args(arguments)
     logging.basicConfig(
@@ -41,8 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         level=logging.DEBUG if options.verbose else logging.INFO,
         format="%(asctime)s %(name)s: %(message)s",
     )
-    if options.with_parent:
-        die_with_parent()
+    if options.parent:
+        die_with_parent(options.parent)
     try:
         tune_interpreter()
         run_daemon(_serve(options.directory))

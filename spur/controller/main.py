@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _prepare(parser, verbs, words)
     options = parser.parse_args(words)
     front = "spur.controller.frontmain"
-    command = [sys.executable, "-P", "-m", front, str(options.dir), "--with-parent"]
+    command = [sys.executable, "-P", "-m", front, str(options.dir)]
+    command += ["--parent", str(os.getpid())]
     return supervise(command + ["--verbose"] * options.verbose)
 
 

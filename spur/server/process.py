@@ -31,12 +31,14 @@ PR_SET_PDEATHSIG = 1
 T = TypeVar("T")
 
 
-def die_with_parent() -> None:
+def die_with_parent(parent: int = 0) -> None:
     """Let the kernel kill this process when the one that started it ends, however it ends.
+
+    With `parent`, its pid, an end that came before this process could read a line is seen too.
 
     Raises: OSError when the kernel refuses.
     """
-    parent = os.getppid()
+    parent = parent or os.getppid()
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
         number = ctypes.get_errno()

@@ -250,3 +250,16 @@ def test_nothing_is_imported_from_where_it_was_started(tmp_path: Path) -> None:
     finally:
         parent.terminate()
         parent.wait()
+
+
+def test_front_does_not_outlive_a_parent_that_ended_first(tmp_path: Path) -> None:
+    """The parent is killed in the moment in which it starts a front: that serves nobody.
+
+    It would hold the directory, and the next parent could start none.
+    """
+    [member] = Controllers.create(tmp_path, 1, first_port=25680).members
+    words = [sys.executable, "-m", "spur.controller.frontmain", str(member.directory)]
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    front = subprocess.run([*words, "--parent", str(gone.pid)], timeout=30, check=False)
+    assert front.returncode == -signal.SIGKILL

@@ -7,7 +7,7 @@ the same run.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -20,6 +20,9 @@ AGENTS = 3
 
 LEADER = 0
 """As the target of a strike: the controller that leads at that moment."""
+
+SIEGE_S = 6.0
+"""How long an agent is out of reach at least once: twice SlurmdTimeout."""
 
 CALM_S = 1.2
 """The longest pause between the beginnings of two strikes."""
@@ -85,6 +88,8 @@ _OF_AGENTS = frozenset(kind for kind in Kind if "agent" in kind and "login" not 
 
 _LONG = frozenset((Kind.CUT_AGENT, Kind.MUTE_AGENT, Kind.DEAFEN_AGENT, Kind.FREEZE_AGENT))
 """These may last longer than SlurmdTimeout."""
+
+_AGENT_WEIGHTS = {kind: weight for kind, weight in _WEIGHTS.items() if kind in _OF_AGENTS}
 
 
 @dataclass(frozen=True)
@@ -196,22 +201,42 @@ def draw(seed: int, *, jobs: int, seconds: float, controllers: int = 3) -> Plan:
 
 
 def _strikes(rng: random.Random, seconds: float, controllers: int) -> Iterator[Strike]:
-    kinds, weights = list(_WEIGHTS), list(_WEIGHTS.values())
+    """Yield strikes by their time.
+
+    In the middle controllers have peace: a new leader gives each node the whole time-out, so no
+    node would ever be lost while they are killed. One agent is out of reach then.
+    """
     at_s = rng.random()
-    while at_s < seconds:
-        kind = rng.choices(kinds, weights)[0]
-        lasts_s = rng.choice((0.3, 0.8, 1.5, 3.0)) * (0.4 + 0.6 * rng.random())
-        if kind in _LONG and rng.random() < 0.4:
-            lasts_s += 5.0
-        if kind in _OF_CONTROLLERS:
-            target = LEADER if rng.random() < 0.4 else rng.randint(1, controllers)
-        else:
-            target = rng.randint(1, AGENTS) if kind in _OF_AGENTS else 1
-        amount_ms = 0
-        if kind is Kind.STEP_CLOCK:
-            amount_ms = rng.choice((-1, 1)) * rng.choice((1_500, 5_000, 60_000, 3_600_000))
-        yield Strike(round(at_s, 3), kind, target, round(lasts_s, 3), amount_ms)
+    siege_s = seconds / 2
+    while at_s < siege_s:
+        yield _strike(rng, at_s, _WEIGHTS, controllers)
         at_s += 0.1 + rng.random() * CALM_S
+    end_s = at_s + SIEGE_S + 1
+    kind = rng.choice(sorted(_LONG))
+    yield Strike(round(at_s, 3), kind, rng.randint(1, AGENTS), SIEGE_S)
+    while at_s < end_s:
+        at_s += 0.5 + rng.random() * CALM_S
+        yield _strike(rng, at_s, _AGENT_WEIGHTS, controllers)
+    while at_s < seconds:
+        yield _strike(rng, at_s, _WEIGHTS, controllers)
+        at_s += 0.1 + rng.random() * CALM_S
+
+
+def _strike(
+    rng: random.Random, at_s: float, weights: Mapping[Kind, int], controllers: int
+) -> Strike:
+    kind = rng.choices(list(weights), list(weights.values()))[0]
+    lasts_s = rng.choice((0.3, 0.8, 1.5, 3.0)) * (0.4 + 0.6 * rng.random())
+    if kind in _LONG and rng.random() < 0.4:
+        lasts_s += SIEGE_S
+    if kind in _OF_CONTROLLERS:
+        target = LEADER if rng.random() < 0.4 else rng.randint(1, controllers)
+    else:
+        target = rng.randint(1, AGENTS) if kind in _OF_AGENTS else 1
+    amount_ms = 0
+    if kind is Kind.STEP_CLOCK:
+        amount_ms = rng.choice((-1, 1)) * rng.choice((1_500, 5_000, 60_000, 3_600_000))
+    return Strike(round(at_s, 3), kind, target, round(lasts_s, 3), amount_ms)
 
 
 def _jobs(rng: random.Random, count: int, seconds: float) -> Iterator[PlannedJob]:
@@ -228,7 +253,7 @@ def _jobs(rng: random.Random, count: int, seconds: float) -> Iterator[PlannedJob
             at_s=round(0.9 * seconds * made / count, 3),
             task=task,
             name=name,
-            runs_s=round(rng.choice((0.1, 0.5, 1.0, 3.0)) * (0.5 + rng.random()), 2),
+            runs_s=round(rng.choice((0.1, 0.5, 1.0, 3.0, 6.0)) * (0.5 + rng.random()), 2),
             members=members,
             requeue=rng.random() < 0.7,
             after=rng.choice(names[-10:]) if task is Task.DEPENDENT else "",

@@ -43,7 +43,8 @@ class Run:
             return f"{head}; WRONG: {self.wrong} (see {self.directory})"
         return (
             f"{head}; {verdict.jobs} jobs, {verdict.runs} records, {verdict.began} runs began,"
-            f" {verdict.relaunches} relaunched, {verdict.unfenced} unfenced;"
+            f" {verdict.relaunches} relaunched, {verdict.requeued} requeued, {verdict.unfenced}"
+            f" unfenced ({verdict.beside} lived on);"
             f" {verdict.operations} operations linearizable, longest silence"
             f" {self.longest_silence_s:.1f} s, submission {self.slowest_submission_s:.1f} s;"
             f" equal at entry {verdict.index}, term {verdict.term}; took {self.took_s:.0f} s"

@@ -82,7 +82,11 @@ class Verdict:
     began: int
     """Runs of the load whose script began."""
     relaunches: int
+    requeued: int
+    """Runs after which their job was put back."""
     unfenced: int
+    """Runs recorded as unfenced."""
+    beside: int
     """Runs that lived on beside a later one."""
     operations: int
 
@@ -136,7 +140,7 @@ async def judge(
     index = await asyncio.to_thread(_equal, stage)
     log = read_log(str(stage.member(1).directory))
     runs = judge_records(records, log)
-    began, unfenced = judge_jobs(
+    began, beside = judge_jobs(
         stage.plan.jobs, users.accepted, records, read_notes(stage.notes), stage.plan.policy
     )
     await asyncio.to_thread(_sold_once, str(stage.member(1).directory))
@@ -147,7 +151,9 @@ async def judge(
         runs=runs,
         began=began,
         relaunches=log.relaunches,
-        unfenced=unfenced,
+        requeued=sum(1 for _, run in log.ended if run),
+        unfenced=sum(1 for _, _, unfenced in log.ends.values() if unfenced),
+        beside=beside,
         operations=len(clients.history),
     )
 
