@@ -177,7 +177,7 @@ async def _jobs(client: Client) -> AsyncIterator[JobView]:
         page = await persist(client, QueryJobs(JobFilter(), after, 1000), JobPage)
         if isinstance(page, Rejection):
             raise Wrong(f"jobs can't be listed: {page.text}")
-        for view in map(page_views, page.rows):
+        for view in page_views(page):
             yield view
         after = page.next
 
