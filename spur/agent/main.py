@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from functools import partial
@@ -26,6 +27,7 @@ from spur.agent.streams import Streams
 from spur.client.address import parse_tcp_address
 from spur.client.client import Client
 from spur.client.tls import credentials_in
+from spur.server.notify import Notifier
 from spur.server.process import run_daemon, run_until_stopped, tune_interpreter
 from spur.server.renewal import keep_renewed
 from spur.server.rpc import RpcServer
@@ -74,6 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def _run(directory: Path, settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT."""
+    notifier = Notifier(os.environ)
     tls = credentials_in(directory / TLS_DIRECTORY)
     own = tls if tls.host.exists() else None
     async with Client(
@@ -104,9 +107,11 @@ async def _run(directory: Path, settings: Settings) -> None:
                     group.create_task(agent.run())
                 if own is not None:
                     group.create_task(keep_renewed(own, renew, LOG))
+                notifier.tell("STATUS=a controller is looked for")
                 await relay.find()
                 await server.start_unix(str(directory / settings.socket))
                 LOG.info("commands are taken on %s", directory / settings.socket)
+                notifier.tell("STATUS=commands are taken")
                 group.create_task(relay.keep_up())
 
         def show_certificate() -> None:
@@ -117,7 +122,9 @@ async def _run(directory: Path, settings: Settings) -> None:
         renew = partial(renew_certificate, tls, settings.controllers, show_certificate)
         serving = asyncio.get_running_loop().create_task(serve())
         serving.add_done_callback(lambda done: _note(done, failed))
+        notifier.tell("READY=1")
         fault = await run_until_stopped(failed)
+        notifier.tell("STOPPING=1")
         serving.cancel()
         await asyncio.gather(serving, return_exceptions=True)
         await stays.close()

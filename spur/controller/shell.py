@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import secrets
 import time
@@ -33,6 +34,7 @@ from spur.controller.waiting import Respond
 from spur.events.envelope import Actor
 from spur.projections.state import new_state
 from spur.server.credentials import require_credentials
+from spur.server.notify import Notifier
 from spur.server.process import freeze_garbage, run_until_stopped
 from spur.server.rpc import RpcServer
 from spur.wire.calls import Call
@@ -69,6 +71,7 @@ class Controller:
         self._ticks = 0
         self._snapshot_is_due = False
         self._role = (0, 0)
+        self._notifier = Notifier(os.environ)
         self._replica: Replica
         self._front: Front
         self._driver: Driver
@@ -155,13 +158,9 @@ class Controller:
         self._beside.start(self._directory, self._snapshots, LOG)
         self._driver.start()
         certificate.begin(show=(server.show_certificates, net.show_certificate), failed=self._fail)
-        LOG.info(
-            "controller %d serves on %s, from entry %d",
-            settings.node_id,
-            settings.rpc_address,
-            self._front.state.index,
-        )
+        self._say_it_serves()
         fault = await run_until_stopped(self._failed)
+        self._notifier.tell("STOPPING=1")
         certificate.end()
         await server.close()
         await desk.close()
@@ -172,6 +171,12 @@ class Controller:
         if fault is not None:
             raise fault
         replica.close()
+
+    def _say_it_serves(self) -> None:
+        settings, index = self._settings, self._front.state.index
+        where = f"on {settings.rpc_address}, from entry {index}"
+        LOG.info("controller %d serves %s", settings.node_id, where)
+        self._notifier.tell("READY=1")
 
     def _make_desk(self) -> HostDesk:
         """Return the desk where hosts join and renew."""
@@ -220,11 +225,13 @@ class Controller:
             return
         self._role = (core.leader, core.term)
         if core.leader == core.me:
-            LOG.info("this controller leads in term %d", core.term)
+            role = f"this controller leads in term {core.term}"
         elif core.leader:
-            LOG.info("controller %d leads in term %d", core.leader, core.term)
+            role = f"controller {core.leader} leads in term {core.term}"
         else:
-            LOG.info("no leader is known in term %d", core.term)
+            role = f"no leader is known in term {core.term}"
+        LOG.info("%s", role)
+        self._notifier.tell(f"STATUS={role}")
 
     def _say_notes(self) -> None:
         notes = self._replica.storage.notes

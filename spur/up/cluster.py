@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from spur.client.blocking import BlockingClient
 from spur.client.tls import credentials_in
 from spur.controller.birth import SIZES, TLS_DIRECTORY, NewController, give_birth
-from spur.controller.settings import SETTINGS_FILE
+from spur.controller.settings import SETTINGS_FILE, load_settings
 from spur.slurm.configfile import parse_slurm_config
 from spur.up.layout import ControllerPlace, Layout, Places, free_ports
 from spur.up.processes import find, require_running, start
@@ -41,6 +42,8 @@ RELAY_HOST = "up.relay"
 
 LOOK_S = 1.0
 """How long is waited for an answer before it is looked whether the process is still there."""
+
+MIB = 1 << 20
 
 SERVING_S = 30.0
 """How long a new cluster may take until it answers, an election included."""
@@ -142,8 +145,32 @@ def _wait_until_served(places: Places, layout: Layout) -> None:
                 answer = client.ask(AddHost(RELAY_HOST, "admin"), HostAdded, deadline_s=LOOK_S)
             except SpurError as fault:
                 require_running(places, [place.name for place in layout.controllers])
+                _require_room(places, layout)
                 if time.monotonic() > end_s:
                     raise OperatorFault(f"the controllers do not serve: {fault}") from fault
+
+
+def _require_room(places: Places, layout: Layout) -> None:
+    """See that the disk is no reason why nobody leads.
+
+    Raises: OperatorFault when so many controllers are below their second mark that no majority
+    acknowledges.
+    """
+    full = []
+    for place in layout.controllers:
+        home = places.controller(place.name)
+        mark_mib = load_settings(home).disk_second_mark_mib
+        found = os.statvfs(home)
+        free_mib = found.f_bavail * found.f_frsize // MIB
+        if free_mib < mark_mib:
+            full.append((home, free_mib, mark_mib))
+    if 2 * len(full) >= len(layout.controllers):
+        home, free_mib, mark_mib = full[0]
+        raise OperatorFault(
+            f"{free_mib} MiB are free on the disk of {home}; with less than {mark_mib} a"
+            " controller acknowledges nothing, so nobody leads\n"
+            f"hint: free some room; the mark is disk_second_mark_mib in {home / SETTINGS_FILE}"
+        )
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from spur.testing.machine import ENVIRONMENT, MachineCluster
+from spur.testing.small_disk import small_disk
 
 NOBODY = 65534
 
@@ -46,6 +47,26 @@ def test_cluster_comes_up_comes_back_and_ends(cluster: MachineCluster) -> None:
     assert cluster.run("down").stderr == "nothing ran\n"
     cluster.up()
     assert cluster.shell("squeue -h -o %i") == "1\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root: mounts a file system")
+def test_full_disk_is_the_reason_that_is_given(tmp_path: Path) -> None:
+    """Someone brings a cluster up on a disk with little room, and then says that it is enough."""
+    with small_disk(tmp_path / "disk", 200) as disk:
+        made = MachineCluster(disk.directory / "up")
+        try:
+            done = made.run("up", "--nodes", "1")
+            assert done.returncode == 1
+            assert "MiB are free on the disk of" in done.stderr
+            assert "with less than 256 a controller acknowledges nothing" in done.stderr
+            assert "no leader is known" not in done.stderr
+            made.run("down")
+            settings = made.directory / "controllers" / "c1" / "spurctld.toml"
+            with settings.open("a") as file:
+                file.write("disk_first_mark_mib = 40\ndisk_second_mark_mib = 20\n")
+            made.up()
+        finally:
+            made.run("down")
 
 
 def test_lone_clock_is_vouched_for_after_a_long_time_down(cluster: MachineCluster) -> None:

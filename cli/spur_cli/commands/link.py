@@ -14,7 +14,7 @@ from spur.values.errors import OperatorFault
 from spur_cli.arguments import parser_of
 from spur_cli.registry import COMMANDS, Command
 
-__all__ = ["make_names", "run"]
+__all__ = ["closed_to_others", "make_names", "run"]
 
 MARK = "# Made by `spur link`."
 
@@ -53,7 +53,30 @@ def run(arguments: list[str], command: Command) -> int:
     sys.stderr.write(
         f'{", ".join(names)} are in {directory}\nhint: export PATH="{directory}:$PATH"\n'
     )
+    closed = closed_to_others()
+    if closed:
+        sys.stderr.write(f"{closed}\n")
     return 0
+
+
+def closed_to_others() -> str:
+    """Return why other users than root can't run these commands, and what helps; else nothing.
+
+    Whoever is not root makes names for themselves.
+    """
+    if os.geteuid() != 0:
+        return ""
+    for path in (os.path.realpath(sys.executable), *_paths()):
+        folder = path
+        while folder != "/":
+            if not os.stat(folder).st_mode & 0o001:
+                return (
+                    f"warning: only root can run these commands: {folder} lets nobody else in, and"
+                    f" {path} lies in it\nhint: install Spur and its Python where every user may"
+                    " read, such as /opt/spur, and give the same command from there"
+                )
+            folder = os.path.dirname(folder)
+    return ""
 
 
 def make_names(directory: str, *others: str) -> list[str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from spur.values.config import ConfigFile
 from spur_cli.arguments import add_forms, form_of, parser_of
-from spur_cli.commands.link import make_names
+from spur_cli.commands.link import closed_to_others, make_names
 from spur_cli.conffiles import read_config_files
 from spur_cli.execute import Tool, execute
 from spur_cli.output.result import Column, Listing, Record
@@ -48,14 +48,23 @@ def run(arguments: list[str], command: Command) -> int:
 
 def _up(tool: Tool, options: argparse.Namespace) -> int:
     files: tuple[ConfigFile, ...] = read_config_files(options.conf) if options.conf else ()
+    said: list[str] = []
+
+    def say(text: str) -> None:
+        said.append(text)
+        _say(text)
+
     tool["up"](
         options.dir,
         controllers=options.controllers,
         numbers={key: getattr(options, key) for key in _NUMBERS},
         files=files,
-        say=_say,
+        say=say,
     )
     make_names(tool["environment"](options.dir)["PATH"], "spur")
+    closed = closed_to_others() if said else ""
+    if closed:
+        _say(closed)
     where = f" --dir {shlex.quote(options.dir)}" if options.dir else ""
     _say(f'hint: eval "$(spur env{where})" lets sbatch and its like find the cluster')
     return 0

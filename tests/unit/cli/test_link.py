@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from spur.slurm.wording import VERSION
+from spur_cli.commands import link
 from spur_cli.main import main
 from spur_cli.registry import COMMANDS
 
@@ -42,3 +46,23 @@ def test_place_that_cannot_be_made_is_said(
     (tmp_path / "file").write_text("")
     assert main(["spur", "link", str(tmp_path / "file" / "bin")]) == 1
     assert "nothing more was made" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root, who installs for others")
+def test_what_only_root_can_run_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root installed a Python in root's own home and makes names for everybody."""
+    with tempfile.TemporaryDirectory(prefix="spur-") as name:
+        place = Path(name)
+        place.chmod(0o755)
+        python = place / "home" / "bin" / "python"
+        python.parent.mkdir(parents=True)
+        python.touch(0o755)
+        monkeypatch.setattr(sys, "executable", str(python))
+        monkeypatch.setattr(link, "_paths", lambda: [name])
+        assert link.closed_to_others() == ""
+        (place / "home").chmod(0o700)
+        assert link.closed_to_others() == (
+            f"warning: only root can run these commands: {place / 'home'} lets nobody else in, and"
+            f" {python} lies in it\nhint: install Spur and its Python where every user may read,"
+            " such as /opt/spur, and give the same command from there"
+        )
