@@ -99,6 +99,11 @@ COMMANDS: tuple[Command, ...] = (
         executes=_LOG_TOOL,
     ),
     Command(
+        words=("node", "confirm-dead"),
+        module="node",
+        summary="vouch that nothing runs any more on a lost node, since it was fenced",
+    ),
+    Command(
         words=("reconfigure",),
         module="reconfigure",
         summary="hand a slurm.conf or spur.toml to the cluster, and show what changes",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from spur.projections.nodes import NodeBlockRow, is_closed
-from spur.projections.resources import NodeUse
+from spur.projections.resources import UNUSED, NodeUse
 from spur.projections.state import State
 from spur.values.config import NodeBlock
 from spur.values.hostlist import parse_hostlist
@@ -122,6 +122,10 @@ class Site:
         self.cpus_free = kind.cpus & ~use.cpu_mask
         self.cores_free = self.cpus_free.bit_count() // kind.threads
         self.memory_free = kind.memory_mib - use.memory_mib
+
+    def emptied(self) -> Site:
+        """Return the node as it is when nothing runs on it."""
+        return Site(self.name, self.kind, self.order, UNUSED, is_usable=self.is_usable)
 
     def shareable(self, jobs_per_cpu_max: int) -> int:
         """Return the CPUs that a sharing job may have: free ones, and held ones with room."""

@@ -138,7 +138,7 @@ _SBATCH = (
     _submit("spread-segments", "", NOTHING, "spread_segments", None, (), ACCEPTED),
     _submit("stepmgr", "", NOTHING, "stepmgr", None, (), ACCEPTED),
     _submit("switches", "", VALUE, "switches", at.switches, ("SBATCH_REQ_SWITCH",), ACCEPTED),
-    _submit("test-only", "", NOTHING, "test_only", None, (), REFUSED),
+    _submit("test-only", "", NOTHING, "test_only"),
     _submit(
         "thread-spec", "", VALUE, "thread_spec", at.number_text, ("SBATCH_THREAD_SPEC",), ACCEPTED
     ),

@@ -68,6 +68,7 @@ _WORDINGS = {
         "Changes to job priority are not persistent, change nice instead", 2105
     ),
     "job-ended": Wording("Job/step already completing or completed", 2021),
+    "does-not-fit": Wording("Requested nodes are busy", 2016),
     "step-busy": Wording("Requested nodes are busy", 2016),
     "step-too-large": Wording("More processors requested than permitted", 2005),
     "step-unavailable": Wording("Requested node configuration is not available", 2014),

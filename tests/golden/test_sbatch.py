@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import pwd
+import re
 import shlex
 from pathlib import Path
 from typing import TypeVar
@@ -17,14 +18,16 @@ import pytest
 
 from spur.slurm.layers import Layer
 from spur.slurm.wording import SlurmError
+from spur.testing.builders import CLUSTER as BY_CLUSTER
 from spur.testing.builders import Cluster, actor
 from spur.testing.conformance.site import overridden
 from spur.values.config import ConfigFile
 from spur.values.errors import Rejection
-from spur.values.ids import JobId
+from spur.values.ids import JobId, NodeName
 from spur.wire.cluster import Reconfigure
 from spur.wire.declare import Answer, Request
 from spur.wire.jobs import JobAccepted, SubmitJob
+from spur.wire.nodes import RegisterNode
 from spur.wire.texts import JobTexts, JobTextView, ReadTexts
 from spur_cli.commands.sbatch import submit
 from spur_cli.slurm.session import Session
@@ -147,3 +150,53 @@ def test_enough_was_recorded() -> None:
     """Files that lost their lines would pass every test."""
     assert len(RECORDED) >= 90
     assert len(SHOWN) >= 120
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("", "using 1 processors on nodes n1 in partition debug"),
+        ("--parsable", "using 1 processors on nodes n1 in partition debug"),
+        ("-N2 -n6 -c2", "using 12 processors on nodes n[5-6] in partition debug"),
+        ("-a 1-5", "using 1 processors on nodes n1 in partition debug"),
+        ("-p closed", "using 1 processors on nodes n1 in partition closed"),
+        ("-Q", ""),
+    ],
+)
+def test_a_forecast_is_told_as_slurm_tells_it(
+    capsys: pytest.CaptureFixture[str], options: str, says: str
+) -> None:
+    """Somebody asks when a job would start, and submits nothing."""
+    cluster = cluster_with("NO")
+    for number in range(1, 7):
+        cpus, memory_mib = (4, 8_000) if number < 5 else (16, 32_000)
+        cluster.ask(RegisterNode(NodeName(f"n{number}"), b"b", cpus, memory_mib, "", 0), BY_CLUSTER)
+    status = submit(Asking(cluster), ["--test-only", *shlex.split(options), "--wrap", "true"])
+    out, err = capsys.readouterr()
+    assert (status, out) == (0, "")
+    told = re.sub(r"Job \d+ to start at \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d ", "", err)
+    assert told == (f"sbatch: {says}\n" if says else "")
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("-n100000", ["allocation failure: Requested node configuration is not available"]),
+        ("-C nosuch", ["allocation failure: Invalid feature specification"]),
+        (
+            "-p nosuch",
+            [
+                "sbatch: error: invalid partition specified: nosuch",
+                "allocation failure: Invalid partition name specified",
+            ],
+        ),
+    ],
+)
+def test_a_forecast_of_what_cannot_be_is_a_failure(
+    clusters: dict[str, Cluster], options: str, says: list[str]
+) -> None:
+    """Somebody tries out what would be refused."""
+    words = ["--test-only", *shlex.split(options), "--wrap", "true"]
+    with pytest.raises(SlurmError) as refused:
+        submit(Asking(clusters["NO"]), words)
+    assert (list(refused.value.lines), refused.value.status) == (says, 1)

@@ -196,7 +196,6 @@ def test_fewer_tasks_than_nodes_is_said() -> None:
         ("-b abc", "Invalid time specification (pos=0): abc", 255),
         ("-t abc", "sbatch: error: Invalid --time specification", 255),
         ("--bb=x", "sbatch: error: --bb is not honoured yet; nothing was done", 1),
-        ("--test-only", "sbatch: error: --test-only is not honoured yet; nothing was done", 1),
     ],
 )
 def test_contradiction_is_refused(line: str, sentence: str, status: int) -> None:
