@@ -63,6 +63,10 @@ def decide_start_step(state: State, request: StartStep, context: Context) -> Dec
             "not-permitted", f"only its own user starts steps of job {job_id}; none was started"
         )
     run, started = found
+    if request.run not in (None, run.number):
+        return Rejection(
+            "job-ended", f"run {request.run} of job {job_id} has ended; the step was not started"
+        )
     row = state.steps.get(job_id)
     open_steps = () if row is None else row.steps
     step_id = next_step_id(state, job_id)

@@ -81,6 +81,9 @@ class StartStep(Request, frozen=True, tag="step.start"):
     """0 is none but the job's."""
     key: Annotated[bytes, Meta(min_length=KEY_SIZE, max_length=KEY_SIZE)]
     """Random; opens the step's streams. The log holds its digest alone."""
+    run: Annotated[int, Meta(ge=0, le=1 << 40)] | None = None
+    """The run that the asking command is itself a part of; None for one from outside. A run that
+    was cut off may live on beside its successor, and gets nothing of what that holds."""
 
 
 @answer

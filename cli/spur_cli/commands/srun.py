@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,7 +37,7 @@ from spur_cli.slurm.submitting import here, with_node_files
 if TYPE_CHECKING:
     from spur_cli.slurm.launch import StepRun
 
-__all__ = ["run"]
+__all__ = ["own_run", "run"]
 
 SYNTAX_STATUS = 255
 
@@ -227,7 +228,8 @@ def _start(
     """Ask for the step until it is there. Raises: SlurmError when it will never be."""
     key = os.urandom(KEY_SIZE)
     plain = name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")[:256]
-    request = StartStep(job.job_id, plain, ask, values.get("time_limit_s", 0), key)
+    run = own_run(session.environment, job.job_id)
+    request = StartStep(job.job_id, plain, ask, values.get("time_limit_s", 0), key, run)
     begun = time.monotonic()
     pause_s = FIRST_RETRY_S
     told = ""
@@ -253,6 +255,13 @@ def _start(
         if signals.wait(pause_s):
             raise SlurmError(f"srun: Cancelled pending step for job {job.job_id}", status=1)
         pause_s = min(pause_s * 1.5, LONGEST_RETRY_S)
+
+
+def own_run(environment: Mapping[str, str], job_id: int) -> int | None:
+    """Return the run of this job that this command is a part of; None when it is of none."""
+    is_inside = "SLURMD_NODENAME" in environment and environment.get("SLURM_JOB_ID") == str(job_id)
+    restarts = environment.get("SLURM_RESTART_COUNT", "0")
+    return int(restarts) if is_inside and restarts.isdigit() else None
 
 
 def _view(session: Session, job_id: JobId, step_id: int) -> StepView:

@@ -26,6 +26,7 @@ from spur.wire.steps import (
     QuerySteps,
     ReleaseAllocation,
     StartStep,
+    StepAccepted,
     StepPage,
 )
 from spur.wire.steps import (
@@ -86,6 +87,22 @@ def told(hall: Hall, kind: type[Any]) -> list[Any]:
 
 
 # -- one step after the other
+
+
+def test_cut_off_run_starts_nothing_in_its_successor() -> None:
+    """A script lives on where nobody hears it, and its srun is heard after the job runs anew."""
+    hall = Hall()
+    job_id = hall.submit()
+    hall.start(job_id, hall.share("n1"))
+    hall.lose("n1")
+    hall.start(job_id, hall.share("n2", cpus=4))
+    hall.report("n2", job_id, LAUNCHED)
+    text = refused(hall, replace(start(job_id), run=0), "job-ended")
+    assert text == f"run 0 of job {job_id} has ended; the step was not started"
+    for run in (1, None):
+        outcome = hall.cluster.ask(replace(start(job_id, EXACT), run=run), USER)
+        assert isinstance(outcome, StepAccepted)
+        assert outcome.run == 1
 
 
 def test_a_step_is_launched_on_its_node_and_ends_there(hall: Hall) -> None:
