@@ -13,6 +13,7 @@ import sys
 from spur.values.errors import OperatorFault
 from spur_cli.arguments import parser_of
 from spur_cli.registry import COMMANDS, Command
+from spur_cli.warm.knock import WORDS
 
 __all__ = ["closed_to_others", "make_names", "run"]
 
@@ -21,22 +22,42 @@ MARK = "# Made by `spur link`."
 _LAUNCHER = """\
 #!{python} -IS
 {mark}
+import sys
+
+paths = {paths!r}
+sys.path += paths
+{warm}
 import gc
 import os
-import sys
 
 # What a command makes is wanted until it ends, so there is nothing to collect.
 gc.disable()
-sys.path += {paths!r}
 {lighter}
 from spur_cli.main import main
 
 status = main()
 sys.stdout.flush()
 sys.stderr.flush()
+{leave}
 # Taking the interpreter apart piece by piece takes a sixth of a short command's time.
 os._exit(status)
 """
+
+_WARM = """\
+from spur_cli.warm.knock import LEAVE, knock
+
+# If a warm worker runs the command, this does not return.
+how = knock(sys.argv, paths)
+"""
+
+_LEAVE = """\
+if how == LEAVE:
+    from {leaving} import leave
+
+    leave(paths)
+"""
+
+_LEAVING = "spur_cli.warm.leaving"
 
 _LIGHTER = """\
 # msgspec takes typing's own names where this package is missing: a third less to import.
@@ -114,8 +135,15 @@ def _is_foreign(path: str) -> bool:
 
 def _write(path: str) -> None:
     """Write one launcher, so that a command that starts meanwhile finds the old or the new one."""
-    lighter = _LIGHTER if os.path.basename(path) in _aliases() else ""
-    text = _LAUNCHER.format(python=sys.executable, mark=MARK, paths=_paths(), lighter=lighter)
+    name = os.path.basename(path)
+    text = _LAUNCHER.format(
+        python=sys.executable,
+        mark=MARK,
+        paths=_paths(),
+        lighter=_LIGHTER if name in _aliases() else "",
+        warm=_WARM if name in WORDS else "",
+        leave=_LEAVE.format(leaving=_LEAVING) if name in WORDS else "",
+    )
     scratch = f"{path}.{os.getpid()}"
     with open(scratch, "w", encoding="utf-8") as file:
         file.write(text)

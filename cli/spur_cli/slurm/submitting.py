@@ -9,6 +9,7 @@ from typing import Any
 from spur.slurm.submission import Place
 from spur.slurm.wording import SlurmError, error_line
 from spur.values.hostlist import parse_hostlist
+from spur_cli import calling
 
 __all__ = ["here", "with_node_files"]
 
@@ -21,7 +22,7 @@ NODE_FILE_BYTES_MAX = 1 << 20
 
 def here() -> Place:
     """Return where this process runs."""
-    return Place(os.fsencode(os.uname().nodename.partition(".")[0]), os.getsid(0))
+    return Place(os.fsencode(os.uname().nodename.partition(".")[0]), os.getsid(calling.pid))
 
 
 def with_node_files(values: Mapping[str, Any], program: str) -> dict[str, Any]:
