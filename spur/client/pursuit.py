@@ -39,6 +39,11 @@ _PAUSE_S_MAX = 0.1
 _BUSY_PAUSE_S_MAX = 0.5
 """Between two tries at a leader that has too much to do."""
 
+_PATIENT_PART = 0.1
+_PATIENT_PAUSE_S_MAX = 1.0
+"""Who has waited long waits a tenth of that between two tries: agents that have no leader for
+minutes are no load on the controllers that are left."""
+
 _HOPS_MAX = 4
 """Hints followed without a pause; replicas that do not know yet send each other's address."""
 
@@ -143,6 +148,8 @@ class Pursuit:
         """Tries whose reply has not come, or left the outcome open."""
         self._hops = 0
         self._next_pause_s = _PAUSE_FIRST_S
+        self._waited_s = 0.0
+        """The pauses so far."""
         self._lost: dict[Address, str] = {}
         self._final: set[Address] = set()
         self._last = ""
@@ -267,8 +274,10 @@ class Pursuit:
             self._wait(_PAUSE_S_MAX)
 
     def _wait(self, longest_s: float) -> None:
-        self.pause_s = min(self._next_pause_s, longest_s)
+        patient_s = min(_PATIENT_PART * self._waited_s, _PATIENT_PAUSE_S_MAX)
+        self.pause_s = min(self._next_pause_s, max(longest_s, patient_s))
         self._next_pause_s = 2 * self.pause_s
+        self._waited_s += self.pause_s
 
     def _unknown(self, why: str) -> OutcomeUnknown:
         return OutcomeUnknown(

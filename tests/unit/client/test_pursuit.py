@@ -112,6 +112,21 @@ def test_replicas_without_a_leader_are_asked_in_turn() -> None:
     assert [pause for _, pause in seen] == [0, 0, 0.02, 0, 0, 0.04, 0, 0, 0.08]
 
 
+def test_who_has_waited_long_asks_seldom() -> None:
+    """Most controllers are gone for an hour: a thousand agents must not keep the last one busy."""
+    asked = pursuit(cluster())
+    waited_s, tries, after_two_s = 0.0, 0, 0.0
+    while waited_s < 600:
+        asked.lost(asked.address(), "Connection refused")
+        waited_s += asked.pause_s
+        tries += 1
+        if waited_s < 2:
+            after_two_s = max(after_two_s, asked.pause_s)
+    assert after_two_s <= 0.2
+    assert asked.pause_s in (0.0, 1.0)
+    assert tries < 3 * 700
+
+
 def test_replicas_that_are_down_are_asked_in_turn() -> None:
     """Nobody answers: one round without pauses, then a pause after each round."""
     asked = pursuit(cluster())
