@@ -15,14 +15,16 @@ from typing import NamedTuple
 
 from spur.commands.decide import Context
 from spur.projections.cluster import parameter_of, settings_of
-from spur.projections.partitions import PartitionRow
+from spur.projections.partitions import PartitionRow, not_for
 from spur.projections.state import State
 from spur.scheduling.capacity import Capacity, Lack, capacity_of, lack_of
-from spur.scheduling.need import Need, counts_memory, need_of
-from spur.values.config import ClusterSettings
+from spur.scheduling.need import Need, breaks_memory, counts_memory, need_of
+from spur.values.config import ClusterSettings, PartitionBlock
 from spur.values.errors import Rejection
+from spur.values.hostlist import parse_hostlist
+from spur.values.ids import HostId
 from spur.values.jobspec import JobSpec
-from spur.values.tres import Per
+from spur.values.states import Reason
 from spur.wire.jobs import SubmitJob
 
 __all__ = ["refuse_by_partitions"]
@@ -59,7 +61,11 @@ def _nodes_max(case: _Case) -> int:
 def _breaks_nodes(case: _Case) -> bool:
     least = case.partition.block.nodes_min
     most_asked = case.need.nodes_max
-    return case.need.nodes_min > _nodes_max(case) or bool(most_asked and most_asked < least)
+    if most_asked and (
+        most_asked < least or most_asked > (case.partition.block.nodes_max or most_asked)
+    ):
+        return True
+    return case.need.nodes_min > _nodes_max(case)
 
 
 def _cpus(need: Need) -> int:
@@ -68,30 +74,8 @@ def _cpus(need: Need) -> int:
     return max(need.tasks * need.cpus_per_task, need.nodes_min)
 
 
-def _memory_max(case: _Case) -> tuple[int, Per] | None:
-    """Return the limit on memory, and of what; None when there is none."""
-    for level in (case.partition.block, case.settings):
-        if level.memory_per_cpu_mib_max:
-            return level.memory_per_cpu_mib_max, Per.CPU
-        if level.memory_per_node_mib_max:
-            return level.memory_per_node_mib_max, Per.NODE
-    return None
-
-
-def _breaks_memory(case: _Case) -> bool:
-    limit, need = _memory_max(case), case.need
-    # More memory a CPU than is allowed is spread over more CPUs instead.
-    if limit is None or limit[1] is Per.CPU or need.memory_mib < 0:
-        return False
-    least_mib = {Per.NODE: need.memory_mib, Per.CPU: need.memory_mib * need.cpus_per_task}
-    return least_mib.get(need.memory_per, 0) > limit[0]
-
-
-def _is_closed(name: str, allowed: tuple[str, ...], denied: tuple[str, ...]) -> bool:
-    """Whether a partition with these lists takes no job of this account or QOS."""
-    if not name:
-        return False
-    return name not in allowed if allowed else name in denied
+def _takes_not(reason: Reason) -> Callable[[_Case], bool]:
+    return lambda case: not_for(case.partition.block, case.spec) is reason
 
 
 _LIMITS = (
@@ -118,8 +102,18 @@ _LIMITS = (
     ),
     _Limit(
         "over-memory-limit",
-        _breaks_memory,
+        lambda case: breaks_memory(case.need),
         lambda case: f"gives a job less memory of a node than {case.need.memory_mib} MiB",
+    ),
+    _Limit(
+        "invalid-account",
+        _takes_not(Reason.ACCOUNT_NOT_ALLOWED),
+        lambda case: f"is closed to account {case.spec.account!r}",
+    ),
+    _Limit(
+        "invalid-qos",
+        _takes_not(Reason.QOS_NOT_ALLOWED),
+        lambda case: f"is closed to QOS {case.spec.qos!r}",
     ),
 )
 """In the order in which Slurm looks at them."""
@@ -143,23 +137,26 @@ def refuse_by_partitions(state: State, request: SubmitJob, context: Context) -> 
         need = need_of(spec.ask, partition.block, settings, counts_memory=memory)
         cases.append(_Case(spec, need, partition, capacity_of(state, partition), settings))
     for case in cases:
-        refused = _refuse_use(case, context)
+        refused = _refuse_use(state, case, context)
         if refused is not None:
             return refused
     return _refuse_limits(state, cases) or _refuse_sizes(request, cases, context)
 
 
-def _refuse_use(case: _Case, context: Context) -> Rejection | None:
-    block, account, qos = case.partition.block, case.spec.account, case.spec.qos
+def _takes_from(block: PartitionBlock, host: str) -> bool:
+    """Whether jobs may be submitted on a host. Source: slurm.conf(5) AllocNodes."""
+    return block.alloc_nodes.upper() in ("", "ALL") or host in parse_hostlist(block.alloc_nodes)
+
+
+def _refuse_use(state: State, case: _Case, context: Context) -> Rejection | None:
+    block = case.partition.block
     name = block.name
     if block.root_only and context.actor.uid:
         return Rejection("not-permitted", f"partition {name!r} is root's; nothing was changed")
-    if _is_closed(account, block.allow_accounts, block.deny_accounts):
-        text = f"partition {name!r} is closed to account {account!r}"
-        return Rejection("invalid-account", f"{text}; nothing was changed")
-    if _is_closed(qos, block.allow_qos, block.deny_qos):
-        text = f"partition {name!r} is closed to QOS {qos!r}"
-        return Rejection("invalid-qos", f"{text}; nothing was changed")
+    host = state.hosts.get(HostId(context.actor.host_id))
+    if host is not None and not _takes_from(block, host.name):
+        text = f"partition {name!r} takes nothing that is submitted on {host.name!r}"
+        return Rejection("not-permitted", f"{text}; nothing was changed")
     least_s, most_s = case.spec.time_limit_min_s, case.partition.block.max_time_s
     limit_s = most_s if case.spec.time_limit_s is None else case.spec.time_limit_s
     for longest_s in (limit_s, most_s):

@@ -17,7 +17,7 @@ from spur.events.runs import JobStarted, PlacementDecision, RefusedNodes
 from spur.projections.jobs import JobRow, next_job_id
 from spur.projections.licenses import licenses_free
 from spur.projections.nodes import block_of, is_usable
-from spur.projections.partitions import PartitionRow, may_share
+from spur.projections.partitions import PartitionRow, may_share, not_for
 from spur.projections.resources import NodeUse, can_hold
 from spur.projections.runrows import RunRow
 from spur.projections.state import State
@@ -27,7 +27,7 @@ from spur.values.errors import Rejection
 from spur.values.hostlist import parse_hostlist
 from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.licenses import parse_licenses
-from spur.values.states import Hold, Phase
+from spur.values.states import Hold, Phase, Reason
 from spur.wire.runs import PlaceJobs, Placement, PlacementsJudged, RefusedPlacement
 
 __all__ = ["PLACEMENTS_PER_PART_MAX", "held_beyond"]
@@ -181,6 +181,9 @@ def _refuse_nodes(
     ask, shares = job.spec.ask, placement.shares
     if partition.state not in (PartitionState.UP, PartitionState.DRAIN):
         return _does_not_fit(f"partition {placement.partition!r} is {partition.state}")
+    closed = not_for(partition.block, job.spec)
+    if closed is not Reason.NONE:
+        return _does_not_fit(f"partition {placement.partition!r} is not for the job: {closed}")
     if not ask.nodes_min <= len(shares) <= (ask.nodes_max or len(shares)):
         return _does_not_fit(f"job {placement.job_id} does not ask for {len(shares)} nodes")
     if len({share.node for share in shares}) != len(shares):

@@ -14,12 +14,20 @@ from spur.projections.tables import Row, replace_rows
 from spur.values.config import OverSubscribe, PartitionBlock, PartitionState
 from spur.values.hostlist import parse_hostlist
 from spur.values.ids import NodeName, PartitionName
-from spur.values.jobspec import ResourceAsk, Sharing
+from spur.values.jobspec import JobSpec, ResourceAsk, Sharing
+from spur.values.states import Reason
 
 if TYPE_CHECKING:
     from spur.projections.state import State
 
-__all__ = ["Members", "PartitionRow", "configure_partitions", "default_partition", "may_share"]
+__all__ = [
+    "Members",
+    "PartitionRow",
+    "configure_partitions",
+    "default_partition",
+    "may_share",
+    "not_for",
+]
 
 
 class PartitionRow(Row, frozen=True):
@@ -118,3 +126,21 @@ def unknown_nodes(state: State) -> Iterator[str]:
         for node in parse_hostlist(state.partitions[name].block.nodes):
             if state.block_of_node.key(node) is None:
                 yield f"partition {name!r} lists node {node!r}, which is not configured"
+
+
+def not_for(block: PartitionBlock, spec: JobSpec) -> Reason:
+    """Return why a partition takes no job of this account or QOS; NONE when it does.
+
+    Source: slurm.conf(5) AllowAccounts, DenyAccounts, AllowQos, DenyQos.
+    """
+    if _is_closed(spec.account, block.allow_accounts, block.deny_accounts):
+        return Reason.ACCOUNT_NOT_ALLOWED
+    if _is_closed(spec.qos, block.allow_qos, block.deny_qos):
+        return Reason.QOS_NOT_ALLOWED
+    return Reason.NONE
+
+
+def _is_closed(name: str, allowed: tuple[str, ...], denied: tuple[str, ...]) -> bool:
+    if not name:
+        return False
+    return name not in allowed if allowed else name in denied

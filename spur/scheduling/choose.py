@@ -138,23 +138,42 @@ def _contiguous(need: Need, way: Alternative, rooms: Chosen) -> Chosen | None:
 def shares_of(need: Need, chosen: Sequence[tuple[Site, Part]]) -> tuple[NodeShare, ...]:
     """Return what a job gets of its nodes: tasks and GPUs go to the first as far as they fit.
 
-    For each later node a task is kept back, and on cores of several threads a core's worth.
+    For each later node that it must have a task is kept back, and on cores of several threads a
+    core's worth. Where nodes beyond those were taken, tasks are dealt out in turn to what is left.
     """
     tasks, gpus = max(need.tasks, len(chosen)), gpus_of_job(need)
     core = max(1, (need.threads or chosen[0][0].kind.threads) // max(1, need.cpus_per_task))
     kept = [min(core, room.tasks) for _, room in chosen]
     if sum(kept) > tasks:
         kept = [1] * len(chosen)
-    later, later_gpus = sum(kept), len(chosen) if gpus else 0
+    later_gpus = len(chosen) if gpus else 0
+    most = []
+    left = tasks
+    for place, (_, room) in enumerate(chosen):
+        later = sum(kept[place + 1 : max(need.nodes_min, place + 1)])
+        here = max(min(room.tasks, left - later), 1)
+        most.append(here)
+        left -= min(here, left)
     shares = []
-    for (site, room), least in zip(chosen, kept, strict=True):
-        later -= least
-        here = min(room.tasks, tasks - later)
+    for (site, room), here in zip(chosen, _dealt(tasks, most), strict=True):
         gpus_here = 0
         if gpus:
             later_gpus -= 1
             gpus_here = min(room.gpus, max(0, gpus - later_gpus))
-        tasks -= here
         gpus -= gpus_here
         shares.append(share_of(site, need, Part(here, gpus_here)))
     return tuple(shares)
+
+
+def _dealt(tasks: int, most: Sequence[int]) -> Sequence[int]:
+    """Return how many tasks each node gets, of which it takes at most so many."""
+    if sum(most) <= tasks:
+        return most
+    dealt = [1] * len(most)
+    left = tasks - len(most)
+    while left > 0:
+        for place, limit in enumerate(most):
+            if dealt[place] < limit and left > 0:
+                dealt[place] += 1
+                left -= 1
+    return dealt

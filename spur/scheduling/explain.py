@@ -12,7 +12,7 @@ from typing import NamedTuple
 from spur.projections.dependencies import never_holds
 from spur.projections.jobs import JobRow
 from spur.projections.licenses import licenses_free
-from spur.projections.partitions import PartitionRow
+from spur.projections.partitions import PartitionRow, not_for
 from spur.projections.runrows import RunRow
 from spur.projections.state import State
 from spur.scheduling.choose import choose, gpus_of_job
@@ -174,6 +174,15 @@ def _of_partition(
         available = row.available(need, partition, limit_s)
         reason = Reason.NONE if passes else row.reason
         yield FilterVerdict(name, row.name, asked, available, passes, reason)
+    closed = not_for(partition.block, job.spec)
+    yield FilterVerdict(
+        name,
+        "account and QOS",
+        f"{job.spec.account or 'no account'}, {job.spec.qos or 'no QOS'}",
+        "taken" if closed is Reason.NONE else "not taken by the partition",
+        closed is Reason.NONE,
+        closed,
+    )
     left = list(members)
     # A node that is out of use is counted last, so that the table tells what the job asks first.
     for filter_row in sorted(NODE_FILTERS, key=lambda each: each.reason is Reason.NODE_DOWN):

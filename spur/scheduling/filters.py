@@ -14,7 +14,7 @@ from spur.projections.partitions import PartitionRow
 from spur.projections.resources import UNUSED
 from spur.scheduling.choose import choose, gpus_of_job
 from spur.scheduling.fit import could_take
-from spur.scheduling.need import Need
+from spur.scheduling.need import Need, breaks_memory
 from spur.scheduling.sites import Kind, Site, Sites
 from spur.values.config import PartitionState
 from spur.values.features import has_features
@@ -70,7 +70,7 @@ def _nodes_limit(partition: PartitionRow) -> str:
 
 def _has_nodes(need: Need, partition: PartitionRow, limit_s: int | None) -> bool:
     block = partition.block
-    is_below = block.nodes_max is None or need.nodes_min <= block.nodes_max
+    is_below = block.nodes_max is None or max(need.nodes_min, need.nodes_max) <= block.nodes_max
     return is_below and (not need.nodes_max or need.nodes_max >= block.nodes_min)
 
 
@@ -107,6 +107,21 @@ JOB_FILTERS = (
         _has_time,
         lambda need, partition, limit_s: _limit(limit_s or None),
         lambda need, partition, limit_s: _limit(partition.block.max_time_s),
+    ),
+    JobFilter(
+        "memory of the partition's jobs",
+        Reason.MEMORY_LIMIT,
+        lambda need, partition, limit_s: not breaks_memory(need),
+        lambda need, partition, limit_s: (
+            f"{need.memory_mib} MiB per {need.memory_per.name.lower()}"
+            if need.memory_mib >= 0
+            else "all memory"
+        ),
+        lambda need, partition, limit_s: (
+            f"up to {need.memory_limit[0]} MiB per {need.memory_limit[1].name.lower()}"
+            if need.memory_limit
+            else "no limit"
+        ),
     ),
 )
 """In the order in which they are looked at; the first that fails gives the reason."""

@@ -38,6 +38,11 @@ def room_on(site: Site, need: Need) -> Part:
         cores = site.cores_free
     if not cores:
         return NOTHING
+    if need.cpus_max and site.use.jobs and not need.is_shared:
+        left = need.cpus_max - site.cpus_in(need.partition)
+        cores = min(cores, max(left, 0) // kind.threads)
+        if not cores:
+            return NOTHING
     return _room(need, kind, cores, site.memory_free, site.use)
 
 

@@ -13,10 +13,11 @@ from spur.projections.state import State
 from spur.values.config import ClusterSettings, OverSubscribe, PartitionBlock
 from spur.values.features import Alternative, parse_features
 from spur.values.hostlist import parse_hostlist
+from spur.values.ids import PartitionName
 from spur.values.jobspec import ResourceAsk, Sharing
 from spur.values.tres import GresAsk, Per
 
-__all__ = ["Need", "counts_memory", "need_of"]
+__all__ = ["Need", "breaks_memory", "counts_memory", "need_of"]
 
 ALL_MEMORY = -1
 """Asks for all that a node has. Source: sbatch(1) --mem=0."""
@@ -43,12 +44,15 @@ class Need:
     cpus_min: int
     """Of each node."""
     cpus_max: int
-    """On each node, by the partition's limit."""
+    """Of each node for all jobs of the partition together."""
     threads: int
     """Of each core that are used; 0 is all."""
     memory_mib: int
     """-1 is all of a node."""
     memory_per: Per
+    memory_limit: tuple[int, Per] | None
+    """MiB that a job may have in the partition, and of what."""
+    partition: PartitionName
     gpus: tuple[GresAsk, ...]
     cpus_per_gpu: int
     is_whole: bool
@@ -96,6 +100,8 @@ def need_of(
         gpus = (GresAsk("gpu", "", -(-ask.tasks // ask.tasks_per_gpu), Per.JOB),)
     required = _names(ask.nodes_required)
     nodes_min = max(ask.nodes_min, len(required), 1)
+    if not ask.nodes_max or ask.nodes_max >= block.nodes_min:
+        nodes_min = max(nodes_min, block.nodes_min)
     tasks = _tasks_of(ask, nodes_min)
     cpus_per_task, cpus_per_gpu = _cpus_of(ask, block, gpus)
     memory_mib, memory_per = 0, Per.NODE
@@ -109,7 +115,7 @@ def need_of(
     return Need(
         ask=ask,
         nodes_min=nodes_min,
-        nodes_wanted=max(nodes_min, min(ask.nodes_max, tasks)) if ask.nodes_max else 0,
+        nodes_wanted=_nodes_wanted(ask, nodes_min, tasks),
         nodes_max=ask.nodes_max,
         tasks=tasks,
         tasks_per_node_min=min(ask.tasks_per_node, tasks) if not ask.overcommit else 0,
@@ -122,6 +128,8 @@ def need_of(
         threads=ask.threads_per_core,
         memory_mib=memory_mib,
         memory_per=memory_per,
+        memory_limit=_memory_limit(block, settings),
+        partition=block.name,
         gpus=gpus,
         cpus_per_gpu=cpus_per_gpu,
         is_whole=ask.sharing is Sharing.EXCLUSIVE
@@ -130,12 +138,41 @@ def need_of(
         is_shared=may_share(block, ask),
         jobs_per_cpu_max=block.jobs_per_resource_max,
         overcommits=ask.overcommit,
-        ways=_ways_of(ask.features),
+        ways=(*(_ways_of(ask.preferred) if ask.preferred else ()), *_ways_of(ask.features)),
         required=required,
         excluded=frozenset(_names(ask.nodes_excluded)),
         is_known=all(gres.name == "gpu" for gres in ask.gres)
         and sum(gres.per is Per.JOB for gres in gpus) <= 1,
     )
+
+
+def _nodes_wanted(ask: ResourceAsk, nodes_min: int, tasks: int) -> int:
+    if not ask.nodes_max:
+        return 0
+    return ask.nodes_max if ask.tasks_follow else max(nodes_min, min(ask.nodes_max, tasks))
+
+
+def _memory_limit(block: PartitionBlock, settings: ClusterSettings) -> tuple[int, Per] | None:
+    """Return the limit on memory, and of what; None when there is none."""
+    for level in (block, settings):
+        if level.memory_per_cpu_mib_max:
+            return level.memory_per_cpu_mib_max, Per.CPU
+        if level.memory_per_node_mib_max:
+            return level.memory_per_node_mib_max, Per.NODE
+    return None
+
+
+def breaks_memory(need: Need) -> bool:
+    """Whether jobs ask for more memory of a node than the partition gives.
+
+    Source: slurm.conf(5) MaxMemPerNode.
+    """
+    limit = need.memory_limit
+    # More memory a CPU than is allowed is spread over more CPUs instead.
+    if limit is None or limit[1] is Per.CPU or need.memory_mib < 0:
+        return False
+    least_mib = {Per.NODE: need.memory_mib, Per.CPU: need.memory_mib * need.cpus_per_task}
+    return least_mib.get(need.memory_per, 0) > limit[0]
 
 
 def _names(text: str) -> tuple[str, ...]:

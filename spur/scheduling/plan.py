@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from spur.projections.jobs import GroupKey, JobRow
 from spur.projections.licenses import licenses_free
-from spur.projections.partitions import PartitionRow
+from spur.projections.partitions import PartitionRow, not_for
 from spur.projections.resources import can_hold
 from spur.projections.state import State
 from spur.scheduling.choose import choose, shares_of
@@ -229,6 +229,12 @@ class _Cycle:
         if job_id in self._started or job.uid in stream.closed_for:
             stream.next += 1
             return True
+        reason = not_for(stream.partition.block, job.spec)
+        if reason is not Reason.NONE:
+            if stream.choice == len(stream.group.partitions) - 1:
+                self._job_reasons.setdefault(job_id, reason)
+            stream.next += 1
+            return True
         begun = self._tasks_started.get(job_id, 0)
         for task in (None,) if job.tasks is None else islice(job.tasks, begun, None):
             if self._is_throttled(job):
@@ -318,7 +324,7 @@ class _Cycle:
             stream.first = stream.sites.index(chosen[0][0], stream.first)
         run = self._state.runs[job_id]
         placed = job_id if task is None else JobId(-1 - len(self._placements))
-        self._sites.hold(placed, shares)
+        self._sites.hold(placed, shares, stream.name)
         self._shares += len(shares)
         self._ends[placed] = end_ns
         if task is not None:

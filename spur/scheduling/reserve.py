@@ -50,6 +50,8 @@ def reserve(
         Site(site.name, site.kind, site.order, site.use, is_usable=site.is_usable)
         for site in candidates
     ]
+    for copy, site in zip(copies, candidates, strict=True):
+        copy.partition_of = site.partition_of
     ends: list[tuple[int, int, JobId]] = sorted(
         (_end_of(state, job_id, now_ns, planned_ends), place, job_id)
         for place, site in enumerate(copies)

@@ -6,6 +6,7 @@ configured CPUs are cores, or sockets, one of those counts as a core of one thre
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from spur.projections.nodes import NodeBlockRow, is_closed
@@ -101,6 +102,7 @@ class Site:
         "memory_free",
         "name",
         "order",
+        "partition_of",
         "use",
     )
 
@@ -113,6 +115,8 @@ class Site:
         """Place among all nodes, as configured."""
         self.is_usable = is_usable
         """Whether new jobs may start here at all."""
+        self.partition_of: Callable[[JobId], PartitionName | None] = _nowhere
+        """Tells in which partition a job that holds something runs."""
         self.set_use(use)
 
     def set_use(self, use: NodeUse) -> None:
@@ -135,9 +139,21 @@ class Site:
             closed |= full_cpus(use, jobs_per_cpu_max)
         return self.kind.cpus & ~closed
 
+    def cpus_in(self, partition: PartitionName) -> int:
+        """Return how many CPUs the jobs of a partition hold."""
+        return sum(
+            cpu_mask(share.cpu_set).bit_count()
+            for job_id, share in self.use.jobs.items()
+            if self.partition_of(job_id) == partition
+        )
+
     def gpus_free(self, kind: str) -> int:
         """Return the mask of the free GPUs of a kind."""
         return self.kind.gpus.get(kind, 0) & ~self.use.gpus
+
+
+def _nowhere(job_id: JobId) -> None:
+    """Know of no job."""
 
 
 @dataclass(slots=True)
@@ -147,6 +163,8 @@ class Sites:
     state: State
     by_name: dict[NodeName, Site] = field(default_factory=dict)
     _members: dict[PartitionName, list[Site]] = field(default_factory=dict)
+    _placed: dict[JobId, PartitionName] = field(default_factory=dict)
+    """Partitions of the plan's own starts."""
 
     @staticmethod
     def of(state: State) -> Sites:
@@ -163,6 +181,7 @@ class Sites:
                 node = nodes.get(NodeName(name))
                 usable = node is not None and bool(node.boot_id) and not is_closed(node)
                 site = Site(NodeName(name), kind, order, uses.use(NodeName(name)), is_usable=usable)
+                site.partition_of = sites.partition_of
                 sites.by_name[site.name] = site
                 order += 1
         return sites
@@ -181,8 +200,17 @@ class Sites:
             self._members[partition] = known
         return known
 
-    def hold(self, job_id: JobId, shares: tuple[NodeShare, ...]) -> None:
-        """Take shares as given away."""
+    def partition_of(self, job_id: JobId) -> PartitionName | None:
+        """Return the partition in which a job runs, or is to start by this plan."""
+        placed = self._placed.get(job_id)
+        if placed is not None:
+            return placed
+        run = self.state.runs.get(job_id)
+        return None if run is None or run.started is None else run.started.partition
+
+    def hold(self, job_id: JobId, shares: tuple[NodeShare, ...], partition: PartitionName) -> None:
+        """Take shares as given away to a job that starts in a partition."""
+        self._placed[job_id] = partition
         for share in shares:
             site = self.by_name[share.node]
             site.set_use(site.use.plus(job_id, share))

@@ -108,6 +108,7 @@ CLUSTER_PARAMETERS: tuple[Parameter, ...] = (
         "EnforcePartLimits",
         one_of("ALL", "ANY", "NO", "YES"),
         "Whether a job beyond a partition's limits is refused at once.",
+        verdict=HONOURED,
     ),
     Parameter("Epilog", TEXT, "Program on each node when a job ends."),
     Parameter(
@@ -216,7 +217,11 @@ CLUSTER_PARAMETERS: tuple[Parameter, ...] = (
         HONOURED,
     ),
     Parameter(
-        "MaxMemPerNode", MEMORY, "The most memory on each node, in MiB.", "memory_per_node_mib_max"
+        "MaxMemPerNode",
+        MEMORY,
+        "The most memory on each node, in MiB.",
+        "memory_per_node_mib_max",
+        HONOURED,
     ),
     Parameter("MaxNodeCount", COUNT32, "Nodes that there may be, those added later too."),
     Parameter("MaxStepCount", COUNT32, "Steps that a job may have."),

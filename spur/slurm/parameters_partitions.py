@@ -30,10 +30,14 @@ __all__ = ["PARTITION_PARAMETERS", "TOPOLOGY_PARAMETERS"]
 HONOURED = Verdict.HONOURED
 
 PARTITION_PARAMETERS: tuple[Parameter, ...] = (
-    Parameter("AllocNodes", TEXT, "Hosts that jobs may be submitted from.", "alloc_nodes"),
-    Parameter("AllowAccounts", LOWER_WORDS, "Accounts that may use it.", "allow_accounts"),
+    Parameter(
+        "AllocNodes", TEXT, "Hosts that jobs may be submitted from.", "alloc_nodes", HONOURED
+    ),
+    Parameter(
+        "AllowAccounts", LOWER_WORDS, "Accounts that may use it.", "allow_accounts", HONOURED
+    ),
     Parameter("AllowGroups", WORDS, "Groups that may use it.", "allow_groups"),
-    Parameter("AllowQos", LOWER_WORDS, "QOS that may use it.", "allow_qos"),
+    Parameter("AllowQos", LOWER_WORDS, "QOS that may use it.", "allow_qos", HONOURED),
     Parameter("Alternate", NAME, "Partition that is taken while it is not up.", "alternate"),
     Parameter("CpuBind", TEXT, "How tasks are bound that don't say."),
     Parameter(
@@ -74,8 +78,10 @@ PARTITION_PARAMETERS: tuple[Parameter, ...] = (
         "memory_per_node_mib",
         HONOURED,
     ),
-    Parameter("DenyAccounts", LOWER_WORDS, "Accounts that may not use it.", "deny_accounts"),
-    Parameter("DenyQos", LOWER_WORDS, "QOS that may not use it.", "deny_qos"),
+    Parameter(
+        "DenyAccounts", LOWER_WORDS, "Accounts that may not use it.", "deny_accounts", HONOURED
+    ),
+    Parameter("DenyQos", LOWER_WORDS, "QOS that may not use it.", "deny_qos", HONOURED),
     Parameter("DisableRootJobs", BOOLEAN, "Whether root may run jobs."),
     Parameter("Exclusive", TEXT, "Whether nodes are not shared between users, or topologies."),
     Parameter(
@@ -120,7 +126,11 @@ PARTITION_PARAMETERS: tuple[Parameter, ...] = (
         HONOURED,
     ),
     Parameter(
-        "MaxMemPerNode", MEMORY, "The most memory on each node, in MiB.", "memory_per_node_mib_max"
+        "MaxMemPerNode",
+        MEMORY,
+        "The most memory on each node, in MiB.",
+        "memory_per_node_mib_max",
+        HONOURED,
     ),
     Parameter("MaxNodes", COUNT32, "The most nodes of a job.", "nodes_max", HONOURED),
     Parameter("MaxTime", LIMIT_TIME, "The longest time limit of a job.", "max_time_s", HONOURED),

@@ -235,6 +235,7 @@ def _ask(values: Mapping[str, Any], program: str, warnings: list[str]) -> Resour
         contiguous=values.get("contiguous", False),
         overcommit=values.get("overcommit", False),
         preferred=_plain(values.get("prefer", "")),
+        tasks_follow=nodes_max > nodes_min and not any(name in values for name in _SAY_TASKS),
     )
 
 
@@ -257,6 +258,10 @@ def _whole_shape(values: Mapping[str, Any]) -> int:
     """Return how many tasks fill what --extra-node-info asks of a node."""
     sockets, cores, threads = values.get("extra_node_info", (1, 1, 1))
     return (sockets or 1) * (cores or 1) * (threads or 1)
+
+
+_SAY_TASKS = ("tasks", "tasks_per_node", "extra_node_info", "ntasks_per_gpu")
+"""Fields that say how many tasks there are, beside the number of nodes."""
 
 
 def _counts(values: Mapping[str, Any], program: str, warnings: list[str]) -> tuple[int, int, int]:

@@ -124,6 +124,7 @@ jobs = Table(
     Column("contiguous", Boolean, nullable=False),
     Column("overcommit", Boolean, nullable=False),
     Column("preferred", Text, nullable=False),
+    Column("tasks_follow", Boolean, nullable=False),
     Column("deadline_ns", BigInteger, nullable=False),
     Column("dependency", Text, nullable=False),
     Column("kill_on_invalid_dependency", Boolean, nullable=True),

@@ -68,6 +68,7 @@ ASK = ResourceAsk(
     contiguous=False,
     overcommit=False,
     preferred="",
+    tasks_follow=False,
 )
 """One task on one CPU."""
 

@@ -190,6 +190,8 @@ class Floor:
         begin_s: float = 0,
         hold: bool = False,
         dependency: Dependency | None = None,
+        account: str = "",
+        qos: str = "",
         **ask: Any,
     ) -> JobId:
         """Submit a job of one task, but for these fields of its ask; return its id.
@@ -202,6 +204,8 @@ class Floor:
             SPEC,
             partitions=tuple(PartitionName(name) for name in partitions.split(",")),
             ask=replace(base, **ask),
+            account=account,
+            qos=qos,
             time_limit_s=limit_s,
             dependency=dependency,
             begin_ns=int(self.cluster.now_ns + begin_s * 1e9) if begin_s else 0,

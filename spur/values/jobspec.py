@@ -87,6 +87,8 @@ class ResourceAsk(
     """Whether one CPU a node is enough, however many tasks run there."""
     preferred: str
     """A constraint that is met where possible. Source: sbatch(1) --prefer."""
+    tasks_follow: bool
+    """Whether nobody said how many tasks: then there is one for each node of a range."""
 
 
 class JobSpec(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):

@@ -107,6 +107,9 @@ class Reason(StrEnum):
     PARTITION_INACTIVE = "PartitionInactive"
     PARTITION_NODE_LIMIT = "PartitionNodeLimit"
     PARTITION_TIME_LIMIT = "PartitionTimeLimit"
+    MEMORY_LIMIT = "MaxMemPerLimit"
+    ACCOUNT_NOT_ALLOWED = "AccountNotAllowed"
+    QOS_NOT_ALLOWED = "QOSNotAllowed"
     NODE_DOWN = "NodeDown"
     NODES_UNAVAILABLE = (
         "Nodes required for job are DOWN, DRAINED or reserved for jobs "

@@ -92,6 +92,7 @@ ASK = ResourceAsk(
     contiguous=False,
     overcommit=False,
     preferred="",
+    tasks_follow=False,
 )
 
 

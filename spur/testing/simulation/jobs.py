@@ -71,6 +71,7 @@ def _spec(name: str, *, requeue: bool) -> JobSpec:
         contiguous=False,
         overcommit=False,
         preferred="",
+        tasks_follow=False,
     )
     return JobSpec(
         name=name,

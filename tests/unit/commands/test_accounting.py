@@ -37,10 +37,10 @@ PartitionName=quick Nodes=n1 AllowQos=high
 ADA, STRANGER = actor(1001), actor(1009)
 
 
-def site(enforced: str) -> Cluster:
+def site(enforced: str, *, limits: str = "NO") -> Cluster:
     """Return a cluster where ada is in physics and chem; physics may use normal and high."""
     cluster = Cluster()
-    text = CONF.format(enforced=enforced)
+    text = CONF.format(enforced=enforced) + f"EnforcePartLimits={limits}\n"
     answer = cluster.ask(Reconfigure((ConfigFile("slurm.conf", text),)))
     assert not isinstance(answer, Rejection), answer
     edits = (
@@ -101,8 +101,8 @@ def test_only_qos_of_the_association_are_taken() -> None:
 
 @pytest.mark.parametrize("enforced", ["none", "associations,limits,qos"])
 def test_partitions_are_open_to_their_accounts_and_qos(enforced: str) -> None:
-    """A partition of chemistry, and one for jobs of high QOS."""
-    cluster = site(enforced)
+    """A partition of chemistry, and one for jobs of high QOS, where limits are enforced."""
+    cluster = site(enforced, limits="ALL")
     assert outcome(cluster, partition="chemonly") == "invalid-account"
     assert outcome(cluster, "chem", partition="chemonly") == "chem/normal"
     assert outcome(cluster, partition="quick") == "invalid-qos"

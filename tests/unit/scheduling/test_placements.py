@@ -25,6 +25,17 @@ AS_SLURM: list[tuple[dict[str, Any], str]] = [
     ({"tasks": 6}, "n1[0-3] 2000M; n2[0-1] 1000M"),
     ({"tasks": 3, "nodes_min": 2, "nodes_max": 2}, "n1[0-1] 1000M; n2[0] 500M"),
     ({"nodes_min": 1, "nodes_max": 3}, "n1[0] 500M"),
+    ({"nodes_max": 3, "tasks_follow": True}, "n1[0] 500M; n2[0] 500M; n3[0] 500M"),
+    ({"nodes_max": 3, "tasks": 6}, "n1[0-2] 1500M; n2[0-1] 1000M; n3[0] 500M"),
+    ({"nodes_max": 3, "tasks": 8}, "n1[0-3] 2000M; n2[0-2] 1500M; n3[0] 500M"),
+    ({"nodes_max": 3, "tasks": 12}, "n1[0-3] 2000M; n2[0-3] 2000M; n3[0-3] 2000M"),
+    (
+        {"nodes_max": 6, "tasks": 3, "cpus_per_task": 2},
+        "n1[0-1] 1000M; n2[0-1] 1000M; n3[0-1] 1000M",
+    ),
+    ({"nodes_min": 2, "nodes_max": 3, "tasks": 4}, "n1[0-1] 1000M; n2[0] 500M; n3[0] 500M"),
+    ({"preferred": "amd"}, "n5[0-1] 1000M"),
+    ({"features": "intel", "preferred": "amd"}, "n5[0-1] 1000M"),
     (
         {"tasks": 8, "nodes_min": 2, "nodes_max": 2, "nodes_required": "n[5-6]"},
         "n5[0-3,8-9] 3000M; n6[0-1] 1000M",

@@ -102,6 +102,7 @@ def ask_columns() -> tuple[sa.Column[Any], ...]:
         sa.Column("contiguous", sa.Boolean(), nullable=False),
         sa.Column("overcommit", sa.Boolean(), nullable=False),
         sa.Column("preferred", sa.Text(), nullable=False),
+        sa.Column("tasks_follow", sa.Boolean(), nullable=False),
     )
 
 
