@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
 
@@ -13,30 +12,17 @@ from spur.agent.outputs import Files
 from spur.agent.program import Setup
 from spur.slurm.filenames import FileFacts, default_output, expand_pattern
 from spur.slurm.jobenv import KEPT, BatchFacts, batch_environment, decode_environment
+from spur.slurm.rlimits import is_limit, propagated
 from spur.values.jobspec import JobText, decode_text
 from spur.wire.agents import LaunchOrder
 
 __all__ = [
-    "LIMITS",
     "batch_files",
     "batch_setup",
+    "limits_of",
     "text_of",
     "user_environment",
 ]
-
-LIMITS: dict[bytes, int] = {
-    b"SLURM_RLIMIT_AS": resource.RLIMIT_AS,
-    b"SLURM_RLIMIT_CORE": resource.RLIMIT_CORE,
-    b"SLURM_RLIMIT_CPU": resource.RLIMIT_CPU,
-    b"SLURM_RLIMIT_DATA": resource.RLIMIT_DATA,
-    b"SLURM_RLIMIT_FSIZE": resource.RLIMIT_FSIZE,
-    b"SLURM_RLIMIT_MEMLOCK": resource.RLIMIT_MEMLOCK,
-    b"SLURM_RLIMIT_NOFILE": resource.RLIMIT_NOFILE,
-    b"SLURM_RLIMIT_NPROC": resource.RLIMIT_NPROC,
-    b"SLURM_RLIMIT_RSS": resource.RLIMIT_RSS,
-    b"SLURM_RLIMIT_STACK": resource.RLIMIT_STACK,
-}
-"""Variables that carry the submitter's soft limits to the job. Source: sbatch(1) --propagate."""
 
 USER_ENVIRONMENT_S = 10
 """Seconds that a login shell may take to say which variables it sets."""
@@ -78,11 +64,11 @@ def batch_setup(
 ) -> Setup:
     """Return the program of a batch script that lies at a path."""
     submitted = decode_environment(order.environment)
-    umask, limits = _umask(submitted), _limits(submitted)
+    umask, limits = _umask(submitted), limits_of(submitted, order.propagated)
     environment = {}
     if submitted.get(b"SLURM_GET_USER_ENV"):
         environment = user_environment(user)
-    environment |= {n: v for n, v in submitted.items() if n not in LIMITS}
+    environment |= {n: v for n, v in submitted.items() if not is_limit(n)}
     for name, value in KEPT.items():
         environment.setdefault(name, value)
     facts = BatchFacts(
@@ -143,14 +129,12 @@ def _umask(environment: dict[bytes, bytes]) -> int:
         return 0o022
 
 
-def _limits(environment: dict[bytes, bytes]) -> tuple[tuple[int, int, int], ...]:
-    """Return the soft limits that the submission carries."""
-    found = []
-    for name, number in LIMITS.items():
-        with contextlib.suppress(KeyError, ValueError):
-            soft = int(environment[name])
-            found.append((number, -1 if soft >= 1 << 63 else soft, -1))
-    return tuple(found)
+def limits_of(environment: dict[bytes, bytes], site: str) -> tuple[tuple[int, int, int], ...]:
+    """Return the soft limits that a submission carries and the cluster lets through."""
+    return tuple(
+        (getattr(resource, f"RLIMIT_{name}"), soft, -1)
+        for name, soft in propagated(environment, site).items()
+    )
 
 
 def user_environment(user: User) -> dict[bytes, bytes]:

@@ -23,7 +23,7 @@ from spur.agent.ending import (
     spoken_by,
 )
 from spur.agent.identity import Unlaunchable, User, find_user
-from spur.agent.launch import text_of
+from spur.agent.launch import limits_of, text_of
 from spur.agent.manifest import MANIFEST, AttemptName, decode_manifest, directory_name
 from spur.agent.outputs import OpenFiles, close_files, open_input, open_output, opening
 from spur.agent.program import Setup, execute, prepare
@@ -33,6 +33,7 @@ from spur.agent.tending import Tending
 from spur.slurm.filenames import FileFacts, expand_pattern
 from spur.slurm.gpuenv import gpu_variables
 from spur.slurm.jobenv import decode_environment
+from spur.slurm.rlimits import is_limit
 from spur.slurm.stepenv import task_environment
 from spur.values.errors import OperatorFault
 from spur.values.states import JobState
@@ -240,7 +241,8 @@ class _Step:
 
     def _common_environment(self, program: Program, job: LaunchOrder | None) -> dict[bytes, bytes]:
         """Return what every task of this node finds."""
-        environment = decode_environment(program.environment)
+        submitted = decode_environment(program.environment)
+        environment = {name: value for name, value in submitted.items() if not is_limit(name)}
         site = self.attempt.manifest.site
         environment[b"SPUR_SOCKET"] = os.fsencode(site.relay)
         if site.slurm_conf:
@@ -284,10 +286,17 @@ class _Step:
             environment=self._common_environment(program, job),
             directory=program.working_directory,
             umask=program.umask,
-            limits=program.limits,
+            limits=(*program.limits, *self._limits(program, job)),
             cpus=bound_cpus(self.share.cpu_set, "" if job is None else job.task_plugin),
             words=self.words,
         )
+
+    def _limits(
+        self, program: Program, job: LaunchOrder | None
+    ) -> tuple[tuple[int, int, int], ...]:
+        """Return the limits of the shell that called srun, as far as they go along."""
+        site = "ALL" if job is None else job.propagated
+        return limits_of(decode_environment(program.environment), site)
 
     # -- the end
 

@@ -20,6 +20,7 @@ from spur.projections.state import State
 from spur.projections.stepdispatch import KillStep, LaunchStep, SignalStep
 from spur.projections.steporders import step_order
 from spur.projections.topology import path_of_node
+from spur.slurm.rlimits import limits_of_site
 from spur.values.ids import JobId
 from spur.values.jobspec import amended, decode_text, encode_text
 from spur.values.tres import Per
@@ -112,6 +113,10 @@ def launch_order(
         file_append=_parameter(state, "JobFileAppend") == "1",
         topology=topology,
         topology_pattern=pattern,
+        propagated=limits_of_site(
+            _parameter(state, "PropagateResourceLimits"),
+            _parameter(state, "PropagateResourceLimitsExcept"),
+        ),
         why_not=f"nobody can read its {', '.join(lost)} any more" if lost else "",
     )
 

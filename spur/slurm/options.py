@@ -122,7 +122,7 @@ _SBATCH = (
     _submit("prefer", "", VALUE, "prefer", at.text),
     _submit("priority", "", VALUE, "priority", at.priority),
     _submit("profile", "", VALUE, "profile", at.text, ("SBATCH_PROFILE",), ACCEPTED),
-    _submit("propagate", "", MAYBE, "propagate", at.limits, (), ACCEPTED),
+    _submit("propagate", "", MAYBE, "propagate", at.limits),
     _submit("qos", "q", VALUE, "qos", at.text, ("SBATCH_QOS",)),
     _submit("quiet", "Q", NOTHING, "quiet", None),
     _submit("reboot", "", NOTHING, "reboot", None),

@@ -313,7 +313,7 @@ _LIMITS = frozenset(
 def limits(value: str, option: str) -> str:
     """Return which limits of the shell go with the job."""
     for word in value.split(",") if value else ():
-        if word.upper().removeprefix("RLIMIT_") not in _LIMITS:
+        if word.removeprefix("RLIMIT_") not in _LIMITS:
             raise BadOption(f"Bad rlimit name: {word}", 1, f"--{option}={value} is not valid.")
     return value
 

@@ -277,9 +277,17 @@ CLUSTER_PARAMETERS: tuple[Parameter, ...] = (
     Parameter("PrologSlurmctld", TEXT, "Program on the controller before a job."),
     Parameter("PrologTimeout", COUNT16, "Seconds that Prolog may take."),
     Parameter("PropagatePrioProcess", COUNT16, "Whether tasks get the submitter's nice value."),
-    Parameter("PropagateResourceLimits", WORDS, "Limits of the submitter that tasks get."),
     Parameter(
-        "PropagateResourceLimitsExcept", WORDS, "Limits of the submitter that tasks don't get."
+        "PropagateResourceLimits",
+        WORDS,
+        "Limits of the submitter that tasks get.",
+        verdict=HONOURED,
+    ),
+    Parameter(
+        "PropagateResourceLimitsExcept",
+        WORDS,
+        "Limits of the submitter that tasks don't get.",
+        verdict=HONOURED,
     ),
     Parameter("RebootProgram", TEXT, "Program that reboots a node."),
     Parameter("ReconfigFlags", WORDS, "What of the present state a reconfiguration keeps."),

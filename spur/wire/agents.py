@@ -121,6 +121,8 @@ class LaunchOrder(Part, frozen=True, tag="launch"):
     """The switches above the node and its name, joined by dots: "core.leaf0.n1"."""
     topology_pattern: str
     """What each part of it is: "switch.switch.node"."""
+    propagated: str = "ALL"
+    """Which limits of the submitter the job gets. Source: slurm.conf(5) PropagateResourceLimits."""
     why_not: str = ""
     """Why it can't be launched any more, so that the node takes it as void; empty otherwise."""
 

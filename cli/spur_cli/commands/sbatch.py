@@ -13,21 +13,21 @@ from spur.slurm.foreign import foreign_words
 from spur.slurm.getopt import parse_arguments
 from spur.slurm.layers import Layer, layer_of
 from spur.slurm.options import OPTIONS
+from spur.slurm.rlimits import submitted_limits
 from spur.slurm.statewords import LIVE_STATES
 from spur.slurm.submission import Settings, Submission, merge, submission_of
-from spur.slurm.timespec import format_moment
 from spur.slurm.wording import SlurmError, detail_of, error_line, sentence_of
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
-from spur.values.jobspec import JobSpec, encode_text
+from spur.values.jobspec import encode_text
 from spur.wire.declare import Attachment
 from spur.wire.jobs import JobAccepted, JobFilter, SubmitJob
-from spur.wire.partitions import ListPartitions, PartitionList
 from spur_cli.registry import Command
+from spur_cli.slurm.forecasting import partitions_missing, tell_forecast
 from spur_cli.slurm.people import LocalCalendar
 from spur_cli.slurm.queue import fetch_queue
 from spur_cli.slurm.session import Session, guarded
-from spur_cli.slurm.submitting import here, with_node_files
+from spur_cli.slurm.submitting import here, soft_limits, with_node_files
 
 __all__ = ["run", "submit"]
 
@@ -95,7 +95,7 @@ def submit(session: Session, arguments: list[str]) -> int:
     for warning in submission.warnings:
         sys.stderr.write(f"{warning}\n")
     if settings.values.get("test_only"):
-        return _tell_forecast(session, submission.spec, is_quiet="quiet" in settings.values)
+        return tell_forecast(session, submission.spec, is_quiet="quiet" in settings.values)
     job_id = _submit(session, submission, settings, script)
     if settings.values.get("parsable"):
         sys.stdout.write(f"{job_id}\n")
@@ -117,23 +117,6 @@ def _await_end(session: Session, job_id: int) -> int:
         if not any(job.state in LIVE_STATES or job.completing for job in queue.jobs):
             return max((job.exit_code or int(bool(job.signal)) for job in queue.jobs), default=0)
         time.sleep(WAIT_POLL_S)
-
-
-def _tell_forecast(session: Session, spec: JobSpec, *, is_quiet: bool) -> int:
-    """Say when a job would start that is not submitted. Raises: SlurmError."""
-    from spur.wire.forecasts import ForecastJob, JobForecast
-
-    answer = session.ask(ForecastJob(spec), JobForecast)
-    if isinstance(answer, Rejection):
-        lines = _partitions_missing(session, answer, spec)
-        raise SlurmError(*lines, f"allocation failure: {sentence_of(answer)}")
-    if not is_quiet:
-        start = format_moment(answer.start_ns // 1_000_000_000, LocalCalendar(), empty="Unknown")
-        sys.stderr.write(
-            f"{session.program}: Job {answer.job_id} to start at {start} using {answer.cpus} "
-            f"processors on nodes {answer.nodes} in partition {answer.partition}\n"
-        )
-    return 0
 
 
 # -- the script
@@ -213,30 +196,13 @@ def _submit(session: Session, submission: Submission, settings: Settings, script
     )
     if isinstance(answer, JobAccepted):
         return answer.job_id
-    lines = _partitions_missing(session, answer, submission.spec)
+    lines = partitions_missing(session, answer, submission.spec)
     if detail_of(answer):
         lines.append(error_line("sbatch", detail_of(answer)))
     lines.append(error_line("sbatch", f"Batch job submission failed: {sentence_of(answer)}"))
     if answer.code == "unreachable":
         lines.append(f"hint: {answer.text}")
     raise SlurmError(*lines)
-
-
-def _partitions_missing(session: Session, refused: Rejection, spec: JobSpec) -> list[str]:
-    """Return a line for each partition that there is not, if that is why a job was refused."""
-    if refused.code != "unknown-partition":
-        return []
-    missing = _missing(session, spec.partitions)
-    return [error_line("sbatch", f"invalid partition specified: {name}") for name in missing]
-
-
-def _missing(session: Session, names: tuple[str, ...]) -> list[str]:
-    """Return which of the partitions are none."""
-    answer = session.ask(ListPartitions(), PartitionList)
-    if isinstance(answer, Rejection):
-        return []
-    known = {partition.name for partition in answer.partitions}
-    return [name for name in names if name not in known]
 
 
 def _environment(settings: Settings) -> bytes:
@@ -253,4 +219,6 @@ def _environment(settings: Settings) -> bytes:
         if export.upper() != "ALL":
             # What a login would have is added on the node.
             variables[b"SLURM_GET_USER_ENV"] = b"1"
-    return encode_environment(exported(variables, None if export is None else os.fsencode(export)))
+    kept = exported(variables, None if export is None else os.fsencode(export))
+    kept |= submitted_limits(soft_limits(), settings.values.get("propagate"))
+    return encode_environment(kept)

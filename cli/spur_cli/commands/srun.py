@@ -29,6 +29,7 @@ from spur.wire.steps import (
 )
 from spur_cli.registry import Command
 from spur_cli.slurm.allocation import Allocation, Dial, look_up, obtain, release
+from spur_cli.slurm.forecasting import tell_forecast
 from spur_cli.slurm.people import LocalCalendar
 from spur_cli.slurm.session import Session, guarded
 from spur_cli.slurm.signals import Signals
@@ -78,7 +79,7 @@ def _srun(session: Session, arguments: list[str]) -> int:
         )
     signals = Signals()
     job_id = line.values.get("job_id", environment.values.get("job_id"))
-    if job_id is None:
+    if job_id is None or line.values.get("test_only"):
         return _alone(session, environment, line, words, signals)
     job = look_up(session, JobId(job_id))
     if job is None:
@@ -116,6 +117,8 @@ def _alone(
     )
     for warning in submission.warnings:
         sys.stderr.write(f"{warning}\n")
+    if values.get("test_only"):
+        return tell_forecast(session, submission.spec, is_quiet="quiet" in values)
     allocation = obtain(
         session,
         submission,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import socket
 from contextlib import suppress
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any
 from spur.client.address import UnixAddress, parse_address, parse_tcp_address
 from spur.client.locate import locate
 from spur.slurm.exports import encode_environment, exported
+from spur.slurm.rlimits import submitted_limits
 from spur.slurm.stepenv import allocation_environment, step_environment
 from spur.slurm.wording import SlurmError, error_line
 from spur.values.steps import tasks_on
@@ -25,22 +25,9 @@ from spur_cli.slurm.signals import Signals
 from spur_cli.slurm.staying import Staying
 from spur_cli.slurm.stepfiles import StepFiles, local_files
 from spur_cli.slurm.stepio import StepLoop
+from spur_cli.slurm.submitting import soft_limits
 
 __all__ = ["StepRun", "dial_agent"]
-
-_LIMITS = (
-    resource.RLIMIT_CPU,
-    resource.RLIMIT_FSIZE,
-    resource.RLIMIT_DATA,
-    resource.RLIMIT_STACK,
-    resource.RLIMIT_CORE,
-    resource.RLIMIT_RSS,
-    resource.RLIMIT_NPROC,
-    resource.RLIMIT_NOFILE,
-    resource.RLIMIT_MEMLOCK,
-    resource.RLIMIT_AS,
-)
-"""Limits of srun that its tasks get. Source: srun(1) --propagate."""
 
 CONNECT_S = 5.0
 
@@ -121,7 +108,7 @@ class StepRun:
             environment=self._environment(umask),
             working_directory=os.path.join(os.fsencode(os.getcwd()), directory),
             umask=umask,
-            limits=tuple((number, *_spelled(resource.getrlimit(number))) for number in _LIMITS),
+            limits=(),
             stdin_path=files.stdin_pattern,
             stdout_path=files.stdout_pattern,
             stderr_path=files.stderr_pattern,
@@ -145,6 +132,7 @@ class StepRun:
             own["SLURM_SUBMIT_HOST"] = os.uname().nodename
         variables.update((os.fsencode(name), os.fsencode(value)) for name, value in own.items())
         kept = exported(variables, None if export is None else os.fsencode(export))
+        kept |= submitted_limits(soft_limits(), self._values.get("propagate"))
         return encode_environment(kept)
 
 
@@ -164,12 +152,6 @@ def _launch_environment(addresses: tuple[str, ...]) -> dict[str, str]:
         "SLURM_SRUN_COMM_PORT": "0",
         "SLURM_STEP_LAUNCHER_PORT": "0",
     }
-
-
-def _spelled(limits: tuple[int, int]) -> tuple[int, int]:
-    """Return a soft and a hard limit with -1 for none."""
-    soft, hard = (-1 if limit == resource.RLIM_INFINITY else limit for limit in limits)
-    return soft, hard
 
 
 def _relay(session: Session) -> str:

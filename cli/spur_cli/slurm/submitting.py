@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Mapping
 from typing import Any
 
+from spur.slurm.rlimits import LIMIT_NAMES
 from spur.slurm.submission import Place
 from spur.slurm.wording import SlurmError, error_line
 from spur.values.hostlist import parse_hostlist
 from spur_cli import calling
 
-__all__ = ["here", "with_node_files"]
+__all__ = ["here", "soft_limits", "with_node_files"]
 
 SYNTAX_STATUS = 255
 """How a command exits for a value that is none."""
@@ -23,6 +25,15 @@ NODE_FILE_BYTES_MAX = 1 << 20
 def here() -> Place:
     """Return where this process runs."""
     return Place(os.fsencode(os.uname().nodename.partition(".")[0]), os.getsid(calling.pid))
+
+
+def soft_limits() -> dict[str, int]:
+    """Return the soft limits of this process by name; -1 is none."""
+    found = {}
+    for name in LIMIT_NAMES:
+        soft, _ = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
+        found[name] = -1 if soft == resource.RLIM_INFINITY else soft
+    return found
 
 
 def with_node_files(values: Mapping[str, Any], program: str) -> dict[str, Any]:

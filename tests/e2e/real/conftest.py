@@ -7,6 +7,7 @@
 - test_dependencies: a join, tasks after their counterparts, singletons, what can never hold.
 - test_gpus: counts and kinds. test_endings: exit codes, signals. test_time_limits: spellings, and
   a job at its limit.
+- test_limits_and_updates: limits of the shell, changed texts, forecasts.
 - test_polling: squeue of one and of several, sacct's final states, a key of scontrol's records,
   sinfo's summary.
 """

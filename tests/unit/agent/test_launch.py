@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 
 import pytest
 
@@ -133,3 +134,12 @@ def test_a_signal_before_the_limit(text: bytes, expected: EarlySignal | None) ->
     limit_ns = now_ns + 600_000_000_000
     assert early_signal({"signal": text}, limit_ns, now_ns) == expected
     assert early_signal({"signal": text}, 0, now_ns) is None
+
+
+def test_a_site_may_keep_limits_from_its_jobs() -> None:
+    """The site lets none through but those that users ask for by name."""
+    variables = {b"SLURM_RLIMIT_NOFILE": b"99", b"SLURM_RLIMIT_STACK": b"U4096"}
+    order = launch_order(variables=variables, propagated="")
+    setup = batch_setup(order, SITE, text_of(order), me(), b"/s", "")
+    assert setup.limits == ((resource.RLIMIT_STACK, 4096, -1),)
+    assert not any(name.startswith(b"SLURM_RLIMIT") for name in setup.environment)
