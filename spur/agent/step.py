@@ -10,6 +10,7 @@ import contextlib
 import os
 import termios
 import time
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from spur.agent.attempt import Attempt
@@ -31,6 +32,7 @@ from spur.agent.stream import Stream, Told
 from spur.agent.taskpipes import InputPipe, OutputPipe
 from spur.agent.tending import Tending
 from spur.slurm.filenames import FileFacts, expand_pattern
+from spur.slurm.gpubind import bound_gpus
 from spur.slurm.gpuenv import gpu_variables
 from spur.slurm.jobenv import decode_environment
 from spur.slurm.rlimits import is_limit
@@ -168,10 +170,12 @@ class _Step:
         for sentence in said:
             self._say(sentence)
         try:
-            for rank, end in zip(self.ranks, ends, strict=True):
-                own = task_environment(self.order, rank, user=user.name)
-                task = setup._replace(environment=setup.environment | own)
-                self._start(rank, end, task, user)
+            for place, (rank, end) in enumerate(zip(self.ranks, ends, strict=True)):
+                own = setup.environment | task_environment(self.order, rank, user=user.name)
+                if program.gpu_binding:
+                    mask = bound_gpus(program.gpu_binding, self.share.gpus, place)
+                    _change(own, _gpu_environment(mask, job))
+                self._start(rank, end, setup._replace(environment=own), user)
         except OSError as error:
             self._say(f"{self.words}fork: {os.strerror(error.errno or 0)}")
             self.statuses.append(LAUNCH_FAILED_SIGNAL)
@@ -247,24 +251,16 @@ class _Step:
         environment[b"SPUR_SOCKET"] = os.fsencode(site.relay)
         if site.slurm_conf:
             environment[b"SLURM_CONF"] = os.fsencode(site.slurm_conf)
+        count = self.share.gpus.bit_count()
         found: dict[bytes, bytes | None] = {
             b"SLURM_WORKING_CLUSTER": site.working_cluster.encode() or None,
-            b"SLURM_STEP_GPUS": None,
-            b"SLURM_GPUS_ON_NODE": None,
+            b"SLURM_GPUS_ON_NODE": (b"%d" % count) if count else None,
         }
-        gpus = self.share.gpus
-        if gpus:
-            found[b"SLURM_STEP_GPUS"] = ",".join(map(str, gpu_indexes(gpus))).encode()
-            found[b"SLURM_GPUS_ON_NODE"] = b"%d" % gpus.bit_count()
-        found |= gpu_variables(gpus, () if job is None else job.block.gres)
+        found |= _gpu_environment(self.share.gpus, job)
         if job is not None:
             found[b"SLURM_TOPOLOGY_ADDR"] = job.topology.encode()
             found[b"SLURM_TOPOLOGY_ADDR_PATTERN"] = job.topology_pattern.encode()
-        for name, value in found.items():
-            if value is None:
-                environment.pop(name, None)
-            else:
-                environment[name] = value
+        _change(environment, found)
         return environment
 
     def _job(self) -> LaunchOrder | None:
@@ -338,6 +334,24 @@ class _Step:
         self.attempt.settle(
             exit_code=exit_code, signal=number, ended_boot_ns=self.tending.ended_boot_ns
         )
+
+
+def _gpu_environment(gpus: int, job: LaunchOrder | None) -> dict[bytes, bytes | None]:
+    """Return what tells a task of its GPUs; None for what must not be found."""
+    indexes = ",".join(map(str, gpu_indexes(gpus))).encode()
+    return {
+        b"SLURM_STEP_GPUS": indexes or None,
+        **gpu_variables(gpus, () if job is None else job.block.gres),
+    }
+
+
+def _change(environment: dict[bytes, bytes], changes: Mapping[bytes, bytes | None]) -> None:
+    """Set variables, and take away those without a value."""
+    for name, value in changes.items():
+        if value is None:
+            environment.pop(name, None)
+        else:
+            environment[name] = value
 
 
 def _open_terminal(size: tuple[int, int], opened: list[int]) -> _Ends:

@@ -145,12 +145,8 @@ class Program(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=66):
     """Whether the node's tasks are ended when one fails."""
     pty: tuple[int, int] | None
     """Rows and columns of a terminal for the first task; None for pipes."""
-    argv_of: tuple[tuple[Task, tuple[bytes, ...]], ...] = ()
-    """What a task executes that does not execute `argv`."""
-    task_prolog: bytes = b""
-    """A program that each task's process runs before, in srun's name; empty for none."""
-    task_epilog: bytes = b""
-    """As `task_prolog`, when the task has ended."""
+    gpu_binding: str = ""
+    """How each task gets GPUs of its own; empty: all have all of the step."""
 
 
 class Input(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=67):

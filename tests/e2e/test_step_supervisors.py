@@ -483,6 +483,28 @@ def test_tasks_see_the_gpus_and_the_place_of_their_job(tmp_path: Path) -> None:
     tell(tmp_path, story)
 
 
+def test_each_task_may_have_gpus_of_its_own(tmp_path: Path) -> None:
+    """Srun --gpus-per-task=1 -n2: each task finds its own device, in every variable."""
+    pools = (GresPool("gpu", "a100", 4, "", "", ("nvidia_gpu_env",)),)
+    job = launch_order(
+        spec=msgspec.structs.replace(launch_order().spec, batch=False),
+        block=msgspec.structs.replace(BLOCK, gpus=4, gres=pools),
+    )
+
+    async def story(nursery: Nursery) -> None:
+        holder = await nursery.begin(job)
+        share = NodeShare(NodeName("n1"), 1, 500, 0b110, cpu_set(1), False)
+        _, client = await attached(nursery, shares=(share,), tasks=(2,))
+        script = b"echo $CUDA_VISIBLE_DEVICES $SLURM_STEP_GPUS $SLURM_GPUS_ON_NODE"
+        await client.say(shell(script, gpu_binding="per_task:1"))
+        await client.hear_all()
+        assert [client.output(1, task) for task in (0, 1)] == [b"1 1 2\n", b"2 2 2\n"]
+        holder.tell(Kill(state="COMPLETED", kill_wait_s=0))
+        await holder.gone.wait()
+
+    tell(tmp_path, story)
+
+
 def test_nonsense_on_a_stream_ends_the_connection_alone(tmp_path: Path) -> None:
     """Something else connects: it is let go, and the step waits for its srun."""
 

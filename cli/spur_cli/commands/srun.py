@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from spur.slurm.gpubind import gpu_binding
 from spur.slurm.layers import Layer
 from spur.slurm.stepasks import options_inside, step_wish
 from spur.slurm.submission import merge, submission_of
@@ -161,6 +162,7 @@ def _in_own(values: dict[str, Any], job: JobView) -> dict[str, Any]:
     left = {name: value for name, value in values.items() if name not in _ASKED_BY_THE_JOB}
     held = len(job.shares)
     left["nodes"] = (held, held)
+    left["gpu_bind"] = gpu_binding(values, {})
     ask = job.spec.ask
     if "tasks" not in left and ask.tasks >= held and "tasks_per_node" not in left:
         left["tasks"] = max(ask.tasks, held)

@@ -11,6 +11,7 @@ from typing import Any
 from spur.client.address import UnixAddress, parse_address, parse_tcp_address
 from spur.client.locate import locate
 from spur.slurm.exports import encode_environment, exported
+from spur.slurm.gpubind import gpu_binding
 from spur.slurm.rlimits import submitted_limits
 from spur.slurm.stepenv import allocation_environment, step_environment
 from spur.slurm.wording import SlurmError, error_line
@@ -115,6 +116,7 @@ class StepRun:
             appends=files.appends,
             kill_on_bad_exit=bool(values.get("kill_on_bad_exit")),
             pty=None,
+            gpu_binding=gpu_binding(values, self._session.environment),
         )
 
     def _environment(self, umask: int) -> bytes:
