@@ -36,27 +36,26 @@ def refuse_nodes(state: State, ask: ResourceAsk) -> Rejection | None:
         return Rejection(
             "unknown-node", f"node {both[0]!r} is required and excluded; nothing was changed"
         )
-    for text in (ask.features, ask.preferred):
-        refused = _refuse_features(state, text) if text else None
-        if refused is not None:
-            return refused
+    for text, code in ((ask.features, "invalid-feature"), (ask.preferred, "invalid-preference")):
+        why = _no_features(state, text) if text else ""
+        if why:
+            return Rejection(code, f"{why}; nothing was changed")
     return None
 
 
-def _refuse_features(state: State, text: str) -> Rejection | None:
+def _no_features(state: State, text: str) -> str:
+    """Return why a constraint can't be met by any node; empty when it can."""
     try:
         ways = parse_features(text)
     except ValueError as error:
-        return Rejection("invalid-feature", f"{error}; nothing was changed")
+        return str(error)
     known = {name for row in state.node_blocks.rows.values() for name in row.block.features}
     for way in ways:
         for test in (way.every, *(test for test, _ in way.some)):
             for name in _names(test):
                 if name not in known:
-                    return Rejection(
-                        "invalid-feature", f"no node has feature {name!r}; nothing was changed"
-                    )
-    return None
+                    return f"no node has feature {name!r}"
+    return ""
 
 
 def _names(test: Test) -> Iterator[str]:

@@ -13,7 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-__all__ = ["DIRECTIVE", "directive_lines", "directive_words", "refuse_script"]
+__all__ = [
+    "DIRECTIVE",
+    "OpenQuote",
+    "directive_lines",
+    "directive_words",
+    "numbered_directives",
+    "refuse_script",
+]
 
 DIRECTIVE = "#SBATCH"
 
@@ -24,11 +31,19 @@ _NO_INTERPRETER = (
 )
 
 
+class OpenQuote(ValueError):
+    """A directive with a quote that does not end in its line."""
+
+    def __init__(self, quote: str, rest: str) -> None:
+        super().__init__(f"Unmatched `{quote}` in [{rest}]")
+        self.quote = quote
+
+
 def refuse_script(script: bytes) -> tuple[str, ...]:
     """Return the sentences that say why this is no batch script; none when it is one."""
     if not script:
         return ("Batch script is empty!",)
-    if not script.strip():
+    if not script.partition(b"\0")[0].strip():
         return ("Batch script contains only whitespace!",)
     if not script.startswith(b"#!"):
         return _NO_INTERPRETER
@@ -47,9 +62,14 @@ def refuse_script(script: bytes) -> tuple[str, ...]:
 
 def directive_lines(script: str, mark: str = DIRECTIVE) -> Iterator[str]:
     """Yield what follows the mark in each line above the first command."""
-    for line in script.split("\n"):
+    return (text for _, text in numbered_directives(script, mark))
+
+
+def numbered_directives(script: str, mark: str = DIRECTIVE) -> Iterator[tuple[int, str]]:
+    """Yield the same with the numbers of the lines, from 1 on."""
+    for number, line in enumerate(script.split("\n"), 1):
         if line.startswith(mark):
-            yield line[len(mark) :]
+            yield number, line[len(mark) :]
             continue
         text = line.lstrip()
         if text and not text.startswith("#"):
@@ -57,16 +77,20 @@ def directive_lines(script: str, mark: str = DIRECTIVE) -> Iterator[str]:
 
 
 def directive_words(line: str) -> list[str]:
-    """Return the words of one directive; empty quotes are a word."""
+    """Return the words of one directive; empty quotes are a word. Raises: OpenQuote."""
     words: list[str] = []
-    place = 0
+    place = after = 0
     while place < len(line):
         if line[place].isspace():
             place += 1
             continue
         if line[place] == "#":
             break
-        word, place, is_quoted = _word(line, place)
+        try:
+            word, place, is_quoted = _word(line, place)
+        except OpenQuote as error:
+            raise OpenQuote(error.quote, line[after:]) from error
+        after = place
         if word or is_quoted:
             words.append(word)
     return words
@@ -97,4 +121,6 @@ def _word(line: str, place: int) -> tuple[str, int, bool]:
         else:
             letters.append(letter)
         place += 1
+    if quote:
+        raise OpenQuote(quote, line)
     return "".join(letters), place, is_quoted

@@ -125,7 +125,7 @@ def _moment_ns(value: str, calendar: Calendar) -> int:
 
 def _throttle(value: str, calendar: Calendar) -> int:
     if not (value.isascii() and value.isdigit() and len(value) < 10):
-        raise SlurmError("Invalid ArrayTaskThrottle value", "Request aborted")
+        raise SlurmError("scontrol: error: Invalid ArrayTaskThrottle value")
     return int(value)
 
 

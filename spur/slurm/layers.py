@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from spur.slurm.getopt import Given
 from spur.slurm.options import Effect, Option, Takes
 from spur.slurm.optionvalues import BadOption
-from spur.slurm.wording import SlurmError, error_line
+from spur.slurm.wording import SlurmError, error_line, failure_of
 
 __all__ = ["Layer", "environment_layer", "layer_of"]
 
@@ -33,7 +33,8 @@ def layer_of(given: Iterable[Given], program: str) -> Layer:
         try:
             value = _value(option, text)
         except BadOption as error:
-            lines = (error_line(program, sentence) for sentence in error.sentences)
+            before = f"{failure_of(program)}: " if error.is_late else ""
+            lines = (error_line(program, before + sentence) for sentence in error.sentences)
             raise SlurmError(*lines, status=error.status) from error
         typed[option.long] = text or ""
         if option.effect is Effect.HONOURED:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from spur.slurm import keptvalues as kept
 from spur.slurm import optionvalues as at
 from spur.slurm.optionrows import Effect, Option, Takes
 from spur.slurm.srunoptions import srun_rows
@@ -31,8 +32,16 @@ _sacct = partial(Option, "sacct")
 _sacctmgr = partial(Option, "sacctmgr")
 
 _SBATCH = (
-    _submit("account", "A", VALUE, "account", at.text, ("SBATCH_ACCOUNT",)),
-    _submit("acctg-freq", "", VALUE, "acctg_freq", at.text, ("SBATCH_ACCTG_FREQ",), ACCEPTED),
+    _submit("account", "A", VALUE, "account", at.name, ("SBATCH_ACCOUNT",)),
+    _submit(
+        "acctg-freq",
+        "",
+        VALUE,
+        "acctg_freq",
+        kept.accounting_frequency,
+        ("SBATCH_ACCTG_FREQ",),
+        ACCEPTED,
+    ),
     _submit("array", "a", VALUE, "array", at.array, ("SBATCH_ARRAY_INX",)),
     _submit("batch", "", VALUE, "batch", at.text, ("SBATCH_BATCH",), ACCEPTED),
     _submit("bb", "", VALUE, "bb", at.text, (), REFUSED),
@@ -51,11 +60,11 @@ _SBATCH = (
     _submit("contiguous", "", NOTHING, "contiguous"),
     _submit("core-spec", "S", VALUE, "core_spec", at.number_text, ("SBATCH_CORE_SPEC",), ACCEPTED),
     _submit("cores-per-socket", "", VALUE, "cores_per_socket", at.positive),
-    _submit("cpu-freq", "", VALUE, "cpu_freq", at.text, (), ACCEPTED),
+    _submit("cpu-freq", "", VALUE, "cpu_freq", kept.cpu_frequency, (), ACCEPTED),
     _submit("cpus-per-gpu", "", VALUE, "cpus_per_gpu", at.positive, ("SBATCH_CPUS_PER_GPU",)),
     _submit("cpus-per-task", "c", VALUE, "cpus_per_task", at.positive),
     _submit("deadline", "", VALUE, "deadline", at.text),
-    _submit("delay-boot", "", VALUE, "delay_boot", at.text, ("SBATCH_DELAY_BOOT",), ACCEPTED),
+    _submit("delay-boot", "", VALUE, "delay_boot", kept.delay, ("SBATCH_DELAY_BOOT",), ACCEPTED),
     _submit("dependency", "d", VALUE, "dependency", at.text),
     _submit(
         "distribution",
@@ -75,8 +84,8 @@ _SBATCH = (
     _submit("extra-node-info", "B", VALUE, "extra_node_info", at.node_shape),
     _submit("get-user-env", "", NOTHING, "get_user_env", None, ("SBATCH_GET_USER_ENV",), REFUSED),
     _submit("gid", "", VALUE, "gid", at.text),
-    _submit("gpu-bind", "", VALUE, "gpu_bind", at.text, ("SBATCH_GPU_BIND",), ACCEPTED),
-    _submit("gpu-freq", "", VALUE, "gpu_freq", at.text, ("SBATCH_GPU_FREQ",), ACCEPTED),
+    _submit("gpu-bind", "", VALUE, "gpu_bind", kept.gpu_binding, ("SBATCH_GPU_BIND",), ACCEPTED),
+    _submit("gpu-freq", "", VALUE, "gpu_freq", kept.gpu_frequency, ("SBATCH_GPU_FREQ",), ACCEPTED),
     _submit("gpus", "G", VALUE, "gpus", at.gpus, ("SBATCH_GPUS",)),
     _submit("gpus-per-node", "", VALUE, "gpus_per_node", at.gpus, ("SBATCH_GPUS_PER_NODE",)),
     _submit("gpus-per-socket", "", VALUE, "gpus_per_socket", at.gpus),
@@ -95,14 +104,14 @@ _SBATCH = (
     _submit("mail-user", "", VALUE, "mail_user", at.text, (), ACCEPTED),
     _submit("mcs-label", "", VALUE, "mcs_label", at.text, (), ACCEPTED),
     _submit("mem", "", VALUE, "memory_per_node", at.memory, ("SBATCH_MEM_PER_NODE",)),
-    _submit("mem-bind", "", VALUE, "mem_bind", at.text, ("SBATCH_MEM_BIND",), ACCEPTED),
+    _submit("mem-bind", "", VALUE, "mem_bind", kept.memory_binding, ("SBATCH_MEM_BIND",), ACCEPTED),
     _submit("mem-per-cpu", "", VALUE, "memory_per_cpu", at.memory, ("SBATCH_MEM_PER_CPU",)),
     _submit("mem-per-gpu", "", VALUE, "memory_per_gpu", at.memory, ("SBATCH_MEM_PER_GPU",)),
     _submit("mem-update", "", VALUE, "mem_update", at.text, (), ACCEPTED),
     _submit("mincpus", "", VALUE, "mincpus", at.positive),
     _submit("network", "", VALUE, "network", at.text, ("SBATCH_NETWORK",), ACCEPTED),
     _submit("nice", "", MAYBE, "nice", at.nice),
-    _submit("no-kill", "k", MAYBE, "no_kill", at.text, ("SBATCH_NO_KILL",), ACCEPTED),
+    _submit("no-kill", "k", MAYBE, "no_kill", kept.off, ("SBATCH_NO_KILL",), ACCEPTED),
     _submit("no-requeue", "", NOTHING, "requeue", at.requeue, ("SBATCH_NO_REQUEUE",)),
     _submit("nodefile", "F", VALUE, "nodefile", at.text),
     _submit("nodelist", "w", VALUE, "nodes_required", at.hosts),
@@ -121,9 +130,9 @@ _SBATCH = (
     _submit("partition", "p", VALUE, "partitions", at.partitions, ("SBATCH_PARTITION",)),
     _submit("prefer", "", VALUE, "prefer", at.text),
     _submit("priority", "", VALUE, "priority", at.priority),
-    _submit("profile", "", VALUE, "profile", at.text, ("SBATCH_PROFILE",), ACCEPTED),
+    _submit("profile", "", VALUE, "profile", kept.profiles, ("SBATCH_PROFILE",), ACCEPTED),
     _submit("propagate", "", MAYBE, "propagate", at.limits),
-    _submit("qos", "q", VALUE, "qos", at.text, ("SBATCH_QOS",)),
+    _submit("qos", "q", VALUE, "qos", at.name, ("SBATCH_QOS",)),
     _submit("quiet", "Q", NOTHING, "quiet", None),
     _submit("reboot", "", NOTHING, "reboot", None),
     _submit("requeue", "", MAYBE, "requeue", at.requeue, ("SBATCH_REQUEUE",)),
@@ -166,7 +175,13 @@ _SBATCH = (
     _submit("version", "V", NOTHING, "version", None),
     _submit("wait", "W", NOTHING, "wait", None, ("SBATCH_WAIT",)),
     _submit(
-        "wait-all-nodes", "", VALUE, "wait_all_nodes", at.text, ("SBATCH_WAIT_ALL_NODES",), ACCEPTED
+        "wait-all-nodes",
+        "",
+        VALUE,
+        "wait_all_nodes",
+        kept.wait_for_nodes,
+        ("SBATCH_WAIT_ALL_NODES",),
+        ACCEPTED,
     ),
     _submit("wckey", "", VALUE, "wckey", at.text, ("SBATCH_WCKEY",), ACCEPTED),
     _submit("wrap", "", VALUE, "wrap", at.text),

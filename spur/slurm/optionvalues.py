@@ -20,6 +20,7 @@ __all__ = [
     "MEMORY_ALL_MIB",
     "NICE_DEFAULT",
     "NICE_MAX",
+    "NO_NAME",
     "SIGNALS",
     "BadOption",
     "array",
@@ -34,6 +35,7 @@ __all__ = [
     "limits",
     "mail_types",
     "memory",
+    "name",
     "nice",
     "node_shape",
     "nodes",
@@ -62,6 +64,12 @@ NICE_MAX = 2_147_483_645
 MEMORY_ALL_MIB = -1
 """All the memory that a node has."""
 
+PRIORITY_MAX = (1 << 32) - 2
+"""Source: sbatch(1) --priority."""
+
+NO_NAME = "(null)"
+"""What Slurm prints for a name that was given and is empty; nothing is called so."""
+
 ARRAY_INDEX_MAX = 4_000_001
 """The highest task index that any site may allow; the controller has its own limit."""
 
@@ -69,15 +77,24 @@ ARRAY_INDEX_MAX = 4_000_001
 class BadOption(Exception):
     """A value that is none: Slurm's sentences, and the exit status."""
 
-    def __init__(self, sentence: str, status: int = SYNTAX_STATUS, then: str = "") -> None:
+    def __init__(
+        self,
+        sentence: str,
+        status: int = SYNTAX_STATUS,
+        then: str = "",
+        *,
+        is_late: bool = False,
+    ) -> None:
         super().__init__(sentence)
         self.sentence = sentence
         self.status = status
         self.then = then
         """What is said on another line; empty for nothing."""
+        self.is_late = is_late
+        """Whether Slurm's controller finds it, and its command says that nothing was submitted."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (BadOption, (self.sentence, self.status, self.then))
+        return (BadOption, (self.sentence, self.status, self.then), {"is_late": self.is_late})
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -96,9 +113,16 @@ def text(value: str, option: str) -> str:
 
 def positive(value: str, option: str) -> int:
     """Return a number from 1 on."""
-    if not (value.isascii() and value.isdigit()) or not 1 <= int(value[:12]) <= COUNT_MAX:
+    count = _number(value)
+    if count is None or not 1 <= count <= COUNT_MAX:
         raise BadOption(f'Invalid numeric value "{value}" for --{option}.', 1)
-    return int(value)
+    return count
+
+
+def _number(value: str) -> int | None:
+    """Return a number that may have blanks and a plus before it; None for what is none."""
+    digits = value.lstrip().removeprefix("+")
+    return int(digits[:12]) if digits.isascii() and digits.isdigit() else None
 
 
 def time_limit(value: str, option: str) -> int:
@@ -130,36 +154,59 @@ def node_shape(value: str, option: str) -> tuple[int, int, int]:
     parts = value.split(":")
     if len(parts) > 3:
         raise _invalid(option)
-    counts = [0 if part in ("", "*") else _count_of(part, option) for part in parts]
+    counts = [
+        0 if part in ("", "*") else _count_of(part, place)
+        for part, place in zip(parts, ("first", "second", "third"), strict=False)
+    ]
     sockets, cores, threads = (*counts, 0, 0)[:3]
     return sockets, cores, threads
 
 
-def _count_of(part: str, option: str) -> int:
+def _count_of(part: str, place: str) -> int:
     try:
         return parse_count(part)
     except ValueError as error:
-        raise _invalid(option) from error
+        is_large = part.isascii() and part.isdigit()
+        sentence = (
+            f"Numeric argument ({part}) to big for {place} arg of -B."
+            if is_large
+            else f'Invalid numeric value "{part}" for {place} arg of -B.'
+        )
+        raise BadOption(sentence, 1) from error
 
 
 def nodes(value: str, option: str) -> tuple[int, int]:
     """Return the fewest and the most nodes: 4 is 4-4."""
     fewest_text, dash, most_text = value.partition("-")
-    try:
-        fewest = parse_count(fewest_text)
-        most = parse_count(most_text) if dash else fewest
-    except ValueError as error:
-        raise BadOption(f'"{value}" is not a valid node count') from error
-    if fewest < 1 or most < 1:
+    if not fewest_text:
         raise BadOption(f'"{value}" is not a valid node count')
+    fewest = _node_count(fewest_text)
+    most = (_node_count(most_text) if most_text else -1) if dash else fewest
     if most < fewest:
-        raise BadOption(f"invalid number of nodes (-N {fewest}-{most})", 1)
+        raise BadOption(f"Maximum node count {most} is less than minimum node count {fewest}")
     return fewest, most
 
 
+def _node_count(text: str) -> int:
+    try:
+        count = parse_count(text)
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise BadOption(f'"{text}" is not a valid node count')
+    return count
+
+
 def partitions(value: str, option: str) -> tuple[PartitionName, ...]:
-    """Return names parted by commas, each once."""
-    return tuple(dict.fromkeys(PartitionName(name) for name in value.split(",") if name))
+    """Return names parted by commas, each once; a name that is none when there are none."""
+    return tuple(dict.fromkeys(PartitionName(name) for name in value.split(",") if name)) or (
+        PartitionName(NO_NAME),
+    )
+
+
+def name(value: str, option: str) -> str:
+    """Return the text; a name that is none when it is empty: that does not ask for the default."""
+    return value or NO_NAME
 
 
 def nice(value: str, option: str) -> int:
@@ -181,8 +228,7 @@ def array(value: str, option: str) -> ArrayAsk | None:
     try:
         return parse_array(value, index_max=ARRAY_INDEX_MAX)
     except ValueError as error:
-        sentence = "Batch job submission failed: Invalid job array specification"
-        raise BadOption(sentence, 1) from error
+        raise BadOption("Invalid job array specification", 1, is_late=True) from error
 
 
 def hosts(value: str, option: str) -> str:
@@ -191,7 +237,7 @@ def hosts(value: str, option: str) -> str:
         if "/" not in value:  # else it is a file that has the list
             parse_hostlist(value)
     except ValueError as error:
-        raise _invalid(option) from error
+        raise BadOption("Invalid node name specified", 1, is_late=True) from error
     return value
 
 
@@ -218,8 +264,13 @@ def requeue(value: str, option: str) -> bool:
 
 def priority(value: str, option: str) -> int:
     """Return a fixed rank, which takes an operator."""
-    if not (value.isascii() and value.isdigit()) or int(value[:12]) > COUNT_MAX:
+    digits = value.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()):
         raise _invalid(option)
+    if value.startswith("-"):
+        raise BadOption("Priority must be >= 0")
+    if int(value[:12]) >= PRIORITY_MAX:
+        raise BadOption(f"Priority must be < {PRIORITY_MAX}")
     return int(value)
 
 
@@ -227,6 +278,8 @@ def gres(value: str, option: str) -> tuple[GresAsk, ...]:
     """Return what is asked of each node: gpu, gpu:2, gpu:mi300x:2, parted by commas."""
     if value.lower() in ("none", "help"):
         return ()
+    if not value.strip(","):
+        raise _no_resource()
     return tuple(
         ask for part in value.split(",") if part for ask in _gres(part.removeprefix("gres:"))
     )
@@ -240,15 +293,21 @@ def _gres(part: str) -> tuple[GresAsk, ...]:
     return (GresAsk(name, kind, count, Per.NODE),) if count else ()
 
 
+def _no_resource() -> BadOption:
+    return BadOption("Invalid Trackable RESource (TRES) specification", 1, is_late=True)
+
+
 def _named(part: str) -> tuple[str, str, int]:
     """Cut name[:kind][:count]."""
     words = part.replace("=", ":").split(":")
     try:
         count = parse_count(words[-1]) if len(words) > 1 else 1
     except ValueError:
-        if len(words) > 2:
+        if len(words) > 2 or not words[-1]:
             sentence = "Invalid generic resource (gres) specification"
             raise BadOption(sentence, 1) from None
+        if words[1][0].isdigit():
+            raise _no_resource() from None
         return words[0], words[1], 1
     if len(words) > 3:
         raise BadOption("Invalid generic resource (gres) specification", 1)
@@ -314,7 +373,8 @@ def limits(value: str, option: str) -> str:
     """Return which limits of the shell go with the job."""
     for word in value.split(",") if value else ():
         if word.removeprefix("RLIMIT_") not in _LIMITS:
-            raise BadOption(f"Bad rlimit name: {word}", 1, f"--{option}={value} is not valid.")
+            name = word.split(maxsplit=1)[0] if word.split() else word
+            raise BadOption(f"Bad rlimit name: {name}", 1, f"--{option}={value} is not valid.")
     return value
 
 
@@ -326,8 +386,8 @@ def yes_or_no(value: str, option: str) -> bool:
 
 
 def open_mode(value: str, option: str) -> str:
-    """Return how output files are opened: append or truncate, or the first letter."""
-    if value.lower() not in ("a", "append", "t", "truncate"):
+    """Return how output files are opened: append or truncate; the first letter says it."""
+    if value[:1].lower() not in ("a", "t"):
         raise _invalid(option)
     return value
 
@@ -354,6 +414,7 @@ def gres_flags(value: str, option: str) -> str:
 
 def hint(value: str, option: str) -> str:
     """Return what the job says of its way to compute."""
+    value = value.rstrip(",")
     if value not in ("compute_bound", "memory_bound", "multithread", "nomultithread"):
         raise BadOption(f'unrecognized --hint argument "{value}", see --hint=help', 1)
     return value
@@ -363,6 +424,10 @@ def distribution(value: str, option: str) -> str:
     """Return how tasks are dealt out: method[:method[:method]][,Pack|NoPack]."""
     methods, comma, packing = value.partition(",")
     first, *others = methods.split(":")
+    if first.startswith("plane") and not first[6:].strip("0").isdigit():
+        raise BadOption(
+            "Invalid plane size or size not specified", then=f"Invalid --{option} specification"
+        )
     good = first in ("*", "block", "cyclic", "arbitrary") or (
         first.startswith("plane=") and first[6:].isdigit()
     )

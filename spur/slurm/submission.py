@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from spur.slurm.dependencies import BadDependency, parse_dependency
 from spur.slurm.layers import Layer
 from spur.slurm.timespec import Calendar, MomentError, parse_moment
-from spur.slurm.wording import SlurmError, error_line
+from spur.slurm.wording import TOO_LONG, SlurmError, error_line, failure_of
 from spur.values.arrays import ArrayAsk
 from spur.values.dependencies import Dependency
 from spur.values.hostlist import parse_hostlist
@@ -132,9 +132,27 @@ def submission_of(
         submit_host=place.host,
         session_id=place.session_id,
     )
+    _refuse_long(spec, text, program)
     return Submission(
         spec, array, values.get("hold", False), values.get("priority"), text, tuple(warnings)
     )
+
+
+NAME_BYTES_MAX = 1_024
+
+PATH_BYTES_MAX = 4_096
+
+
+def _refuse_long(spec: JobSpec, text: JobText, program: str) -> None:
+    """Raises: SlurmError for a name, a comment or a path that is longer than Slurm takes."""
+    names = (spec.name, spec.account, spec.qos, *spec.partitions)
+    paths = (text.working_directory, text.stdin_path, text.stdout_path, text.stderr_path)
+    if (
+        max(len(_bytes(name)) for name in names) > NAME_BYTES_MAX
+        or len(text.comment) > NAME_BYTES_MAX
+        or max(map(len, paths)) > PATH_BYTES_MAX
+    ):
+        raise SlurmError(error_line(program, f"{failure_of(program)}: {TOO_LONG}"))
 
 
 def _bytes(text: str) -> bytes:
@@ -176,7 +194,8 @@ def _moment_ns(option: str, values: Mapping[str, Any], program: str, calendar: C
         return max(parse_moment(text, calendar), 0) * 1_000_000_000
     except MomentError as error:
         line = error_line(program, f"Invalid --{option} specification")
-        raise SlurmError(str(error), line, status=255) from error
+        where = (str(error),) if text else ()
+        raise SlurmError(*where, line, status=255) from error
 
 
 def _dependency(text: str, program: str) -> Dependency | None:
@@ -189,14 +208,14 @@ def _dependency(text: str, program: str) -> Dependency | None:
             if is_known
             else "Job dependency problem"
         )
-        sentence = f"Batch job submission failed: {why}"
-        raise SlurmError(error_line(program, sentence)) from error
+        raise SlurmError(error_line(program, f"{failure_of(program)}: {why}")) from error
 
 
 def _ask(values: Mapping[str, Any], program: str, warnings: list[str]) -> ResourceAsk:
     per = next((_MEMORY[field] for field in _MEMORY if field in values), Per.NODE)
     memory_mib = next((values[field] for field in _MEMORY if field in values), 0)
     gres = _gres(values, program)
+    _refuse_gpu_counts(values, program)
     if per is Per.GPU and not any(ask.name == "gpu" for ask in gres):
         raise SlurmError(
             error_line(
@@ -237,6 +256,45 @@ def _ask(values: Mapping[str, Any], program: str, warnings: list[str]) -> Resour
         preferred=_plain(values.get("prefer", "")),
         tasks_follow=nodes_max > nodes_min and not any(name in values for name in _SAY_TASKS),
     )
+
+
+def _refuse_gpu_counts(values: Mapping[str, Any], program: str) -> None:
+    """Raises: SlurmError for options about GPUs that need others, or exclude them."""
+    for one, other in (
+        ("gpus_per_task", "ntasks_per_gpu"),
+        ("tasks_per_node", "ntasks_per_gpu"),
+    ):
+        if one in values and other in values:
+            name = "ntasks-per-node" if one == "tasks_per_node" else "gpus-per-task"
+            raise SlurmError(
+                f"{program}: fatal: --{name} is mutually exclusive with --ntasks-per-gpu "
+                "and SLURM_NTASKS_PER_GPU"
+            )
+    why = ""
+    total = sum(ask.count for ask in values.get("gpus", ()))
+    each = sum(ask.count for ask in values.get("gpus_per_task", ()))
+    if values.get("gpus_per_socket") and "sockets_per_node" not in values:
+        why = "--gpus-per-socket option requires --sockets-per-node specification"
+    elif each and not total and "tasks" not in values:
+        why = (
+            "Failed to validate job spec. --gpus-per-task used without either --gpus or "
+            "-n/--ntasks is not allowed."
+        )
+    elif each and total and "tasks" in values and each * values["tasks"] != total:
+        why = (
+            "Failed to validate job spec. Based on --gpus and --gpus-per-task number of "
+            "requested tasks differ from -n/--ntasks."
+        )
+    elif "ntasks_per_gpu" in values and not {"tasks", "nodes", *_GRES} & set(values):
+        why = (
+            "gres_job_state_validate: --ntasks-per-tres needs either a GRES GPU specification or a "
+            "node/ntask specification"
+        )
+    if why:
+        raise SlurmError(
+            error_line(program, why),
+            error_line(program, "Invalid generic resource (gres) specification"),
+        )
 
 
 def _node_shape(values: Mapping[str, Any]) -> tuple[int, int, int]:

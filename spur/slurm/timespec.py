@@ -247,6 +247,8 @@ class _When:
         if len(parts) not in (2, 3) or not all(_is_number(part, 2) for part in parts):
             raise MomentError(self.text, position)
         hour, minute, second = (*map(int, parts), 0)[:3]
+        if hour <= 23 and not half:
+            position += _faults_at(parts, ((0, 23), (0, 59), (0, 59)))
         if half:
             if not 1 <= hour <= 12:
                 raise MomentError(self.text, position)
@@ -273,7 +275,7 @@ class _When:
             year_at, month_at, day_at = 2, 0, 1
         good = len(parts) == 3 or (len(parts) == 2 and year_at == 2)
         if not good or not all(map(_is_wide, parts, widths)):
-            raise MomentError(self.text, position)
+            raise MomentError(self.text, position + _odd_letter(token))
         numbers = [int(part) for part in parts]
         self.has_year = len(numbers) == 3
         year = numbers[year_at] if self.has_year else self.today.year
@@ -281,6 +283,8 @@ class _When:
             year += 2000
         month, day = numbers[month_at], numbers[day_at]
         if not (1 <= month <= 12 and 1 <= day <= 31):
+            if year_at == 0:
+                position += _faults_at(parts, ((0, 9999), (1, 12), (1, 31)))
             raise MomentError(self.text, position)
         self._set_date((year, month, day), position)
 
@@ -300,6 +304,24 @@ class _When:
             return self.calendar.seconds(Moment(*date, *time))
         except (ValueError, OverflowError) as error:
             raise MomentError(self.text, 0) from error
+
+
+def _faults_at(parts: list[str], bounds: tuple[tuple[int, int], ...]) -> int:
+    """Return where the first of these numbers begins that is out of its bounds; 0 for none."""
+    start = 0
+    for part, (least, most) in zip(parts, bounds, strict=False):
+        if not least <= int(part) <= most:
+            return start
+        start += len(part) + 1
+    return 0
+
+
+def _odd_letter(token: str) -> int:
+    """Return where a date of digits alone stops being one: behind a month of one digit or two."""
+    digits = token[: len(token) - len(token.lstrip("0123456789"))][:2]
+    if not digits:
+        return 0
+    return len(digits) if 1 <= int(digits) <= 12 else len(digits) - 2
 
 
 def _is_number(text: str, digits_max: int) -> bool:

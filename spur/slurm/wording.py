@@ -15,12 +15,14 @@ from spur.values.errors import Rejection
 
 __all__ = [
     "NO_CONTROLLER",
+    "TOO_LONG",
     "VERSION",
     "SlurmError",
     "Wording",
     "detail_of",
     "error_line",
     "error_number",
+    "failure_of",
     "sentence_of",
 ]
 
@@ -28,6 +30,9 @@ VERSION = "slurm 25.11.0"
 """The words that -V begins with: the release whose manual pages the options follow."""
 
 NO_CONTROLLER = "Unable to contact slurm controller (connect failure)"
+
+
+TOO_LONG = "Pathname of a file, directory or other parameter too long"
 
 
 class SlurmError(Exception):
@@ -40,6 +45,11 @@ class SlurmError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (SlurmError, self.lines, {"status": self.status})
+
+
+def failure_of(program: str) -> str:
+    """Return how a command begins to say that the controller took no job."""
+    return "Batch job submission failed" if program == "sbatch" else "Unable to allocate resources"
 
 
 class Wording(NamedTuple):
@@ -74,6 +84,7 @@ _WORDINGS = {
     "step-unavailable": Wording("Requested node configuration is not available", 2014),
     "job-pending": Wording("Job is pending execution", 2042),
     "invalid-feature": Wording("Invalid feature specification", 2025),
+    "invalid-preference": Wording("Invalid preferred feature specification", 2025),
     "invalid-qos": Wording("Invalid qos specification", 2066),
     "requeue-disabled": Wording("Requested operation is presently disabled", 2036),
     "invalid-dependency": Wording("Circular job dependency", 2092),

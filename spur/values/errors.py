@@ -79,6 +79,13 @@ _ROWS = (
         1,
         "a constraint can't be read, or names a feature that no node has",
     ),
+    _row(
+        "invalid-preference",
+        Fault.CALLER,
+        Retry.NEVER,
+        1,
+        "a preference can't be read, or names a feature that no node has",
+    ),
     _row("invalid-deadline", Fault.CALLER, Retry.NEVER, 1, "the deadline is over already"),
     _row(
         "invalid-dependency",

@@ -15,7 +15,7 @@ from spur.slurm.timespec import MomentError, format_moment, parse_moment, parse_
 from spur.slurm.wording import SlurmError, error_line, sentence_of
 from spur.values.errors import Rejection
 from spur.values.ids import NodeName, PartitionName
-from spur.values.states import JobState
+from spur.values.states import JobState, Reason
 from spur.values.steps import BATCH_STEP, EXTERN_STEP, INTERACTIVE_STEP
 from spur.wire.history import JobRecord, RecordFilter, RunRecord
 from spur_cli.registry import Command
@@ -26,6 +26,11 @@ from spur_cli.slurm.session import Session, guarded
 __all__ = ["run", "show"]
 
 Values = Mapping[str, Any]  # as `Layer.values`
+
+_BAD_LIMIT = "sacct: fatal: Invalid time limit specification"
+
+_FLAGS = frozenset(("schedsubmit", "schedmain", "schedbackfill", "startreceived"))
+"""How a job came to run. Source: sacct(1) --flags."""
 
 _NS = 1_000_000_000
 
@@ -68,7 +73,14 @@ def show(session: Session, arguments: list[str], viewpoint: Viewpoint) -> int:
         raise SlurmError(*(error_line("sacct", text) for text in texts))
     if values.get("completion"):
         raise SlurmError("Slurm job completion is disabled")
+    for option, what in (("batch_script", "scripts"), ("env_vars", "environment")):
+        if values.get(option) and not values.get("jobs"):
+            raise SlurmError(
+                f"sacct: fatal: When requesting job {what} you must also request specific jobs "
+                "with the '-j' option."
+            )
     asked = _Asked(values, viewpoint)
+    tests = _tests(values)
     unit = _unit(values)
     table = _table(line.values, values)
     wanted = asked.filter()
@@ -87,7 +99,6 @@ def show(session: Session, arguments: list[str], viewpoint: Viewpoint) -> int:
         unit=unit,
         converts=not values.get("noconvert"),
     )
-    tests = _tests(values)
     with_steps = not values.get("allocations")
     for job, its_run in asked.runs(found):
         lines = lines_of(job, its_run)
@@ -203,9 +214,11 @@ def _names(values: Values) -> list[_Named]:
         if not text or text == "0":
             continue
         base, dot, step = text.partition(".")
-        if "_[" in base:
-            number = base.partition("_")[0]
+        number, mark, task = base.partition("_")
+        if mark and not task.isdigit():
             raise SlurmError(f"sacct: fatal: Bad job array element specified: {number}")
+        if dot and step.lower() not in _SPECIAL and not step.isdigit():
+            raise SlurmError(f"sacct: fatal: Bad step specified: {base}")
         try:
             found.append(_Named(parse_job_name(base), _step(step) if dot else None))
         except ValueError as error:
@@ -224,7 +237,7 @@ def _step(text: str) -> int:
 
 def _moment(values: Values, field: str, calendar: LocalCalendar) -> int | None:
     text = values.get(field)
-    if text is None:
+    if not text:
         return None
     try:
         return parse_moment(text, calendar, is_past=True)
@@ -240,9 +253,11 @@ def _states(values: Values) -> tuple[JobState, ...] | None:
     """Return the states that are asked for; None for all, nothing when no job of ours has them."""
     if not values.get("states"):
         return None
-    found = [parse_state(word) for word in _list(values, "states")]
-    if None in found:
-        raise SlurmError("sacct: fatal: unrecognized job state value")
+    found = []
+    for word in _list(values, "states"):
+        found.append(parse_state(word))
+        if found[-1] is None:
+            raise SlurmError(f"sacct: fatal: unrecognized job state value '{word}'")
     return tuple(state for state in found if isinstance(state, JobState))
 
 
@@ -305,25 +320,33 @@ def _tests(values: Values) -> list[Callable[[RecordLine], bool]]:
     tests: list[Callable[[RecordLine], bool]] = []
     if words := set(_list(values, "constraints")):
         tests.append(lambda line: line.job.spec.ask.features in words)
-    if "cpus" in values:
-        fewest, most = _range(values["cpus"], "ncpus")
+    if values.get("cpus"):
+        fewest, most = _range(values["cpus"], "cpu")
         tests.append(lambda line: fewest <= int(alloc_cpus(line)) <= most)
-    if "node_count" in values:
-        first, last = _range(values["node_count"], "nnodes")
+    if values.get("node_count"):
+        first, last = _range(values["node_count"], "node")
         tests.append(lambda line: first <= len(line.run.shares) <= last)
     if "limit_min" in values:
         tests.append(_limit_test(values))
+    elif "limit_max" in values:
+        raise SlurmError(_BAD_LIMIT)
     if reasons := set(_list(values, "reasons")):
+        for unknown in sorted(reasons - set(Reason)):
+            raise SlurmError(f"sacct: fatal: unrecognized job reason value '{unknown}'")
         tests.append(lambda line: line.run.reason.value in reasons)
     if flags := {word.lower() for word in _list(values, "flags")}:
+        for unknown in sorted(flags - _FLAGS):
+            told = f"str_2_job_flags: Invalid job flag {unknown}"
+            raise SlurmError(error_line("sacct", told))
         tests.append(lambda line: bool(line.run.start_ns) and "schedmain" in flags)
     return tests
 
 
-def _range(text: str, option: str) -> tuple[int, int]:
+def _range(text: str, what: str) -> tuple[int, int]:
     first, dash, last = text.partition("-")
     if not all(part.isascii() and part.isdigit() for part in (first, last or first)):
-        raise SlurmError(error_line("sacct", f"Invalid --{option} specification: {text}"))
+        sentence = f'Invalid numeric value "{text}" for requested {what} range.'
+        raise SlurmError(error_line("sacct", sentence))
     return int(first), int(last) if dash else int(first)
 
 
@@ -332,7 +355,7 @@ def _limit_test(values: Values) -> Callable[[RecordLine], bool]:
         fewest = parse_time_limit(values["limit_min"])
         most = parse_time_limit(values.get("limit_max", values["limit_min"]))
     except ValueError as error:
-        raise SlurmError(error_line("sacct", str(error))) from error
+        raise SlurmError(_BAD_LIMIT) from error
     return lambda line: (
         line.run.time_limit_s is not None and fewest <= line.run.time_limit_s <= most
     )
@@ -343,6 +366,11 @@ def _limit_test(values: Values) -> Callable[[RecordLine], bool]:
 
 def _unit(values: Values) -> str:
     unit: str = values.get("units", "")
+    if "units" in values and not unit:
+        # Slurm's own sentence, which ends there.
+        raise SlurmError(
+            error_line("sacct", "Invalid unit type '"), "sacct: fatal: Invalid unit type"
+        )
     if unit and (len(unit) != 1 or unit.upper() not in UNITS):
         text = f"Invalid unit type '{unit}'. Possible options are '{UNITS}'"
         raise SlurmError(error_line("sacct", text), "sacct: fatal: Invalid unit type")

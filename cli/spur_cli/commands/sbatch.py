@@ -7,7 +7,12 @@ import sys
 import time
 from typing import NamedTuple
 
-from spur.slurm.directives import directive_lines, directive_words, refuse_script
+from spur.slurm.directives import (
+    OpenQuote,
+    directive_words,
+    numbered_directives,
+    refuse_script,
+)
 from spur.slurm.exports import encode_environment, exported
 from spur.slurm.foreign import foreign_words
 from spur.slurm.getopt import parse_arguments
@@ -16,7 +21,14 @@ from spur.slurm.options import OPTIONS
 from spur.slurm.rlimits import submitted_limits
 from spur.slurm.statewords import LIVE_STATES
 from spur.slurm.submission import Settings, Submission, merge, submission_of
-from spur.slurm.wording import SlurmError, detail_of, error_line, sentence_of
+from spur.slurm.wording import (
+    TOO_LONG,
+    SlurmError,
+    detail_of,
+    error_line,
+    failure_of,
+    sentence_of,
+)
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
 from spur.values.jobspec import encode_text
@@ -72,14 +84,9 @@ def submit(session: Session, arguments: list[str]) -> int:
     if refused:
         raise SlurmError(*(error_line("sbatch", sentence) for sentence in refused))
     if len(script.content) > SCRIPT_BYTES_MAX:
-        raise SlurmError(
-            error_line(
-                "sbatch",
-                f"Job script exceeds size limit of {SCRIPT_BYTES_MAX} bytes; nothing was submitted",
-            )
-        )
+        raise SlurmError(error_line("sbatch", f"{failure_of('sbatch')}: {TOO_LONG}"))
     is_foreign = not (environment.values | line.values).get("ignore_pbs")
-    directives = _directives(script.content, with_foreign=is_foreign)
+    directives = _directives(script.content, script.name, with_foreign=is_foreign)
     settings = merge(directives, environment, line, "sbatch")
     settings = settings._replace(values=with_node_files(settings.values, "sbatch"))
     arguments_of_script = tuple(os.fsencode(word) for word in words[1:])
@@ -154,12 +161,17 @@ def _find(name: str) -> str:
     return name
 
 
-def _directives(content: bytes, *, with_foreign: bool) -> Layer:
+def _directives(content: bytes, name: str, *, with_foreign: bool) -> Layer:
     """Return the options inside the script, other batch systems' first. Raises: SlurmError."""
     script = content.decode("utf-8", "surrogateescape")
-    words = foreign_words(script) if with_foreign else []
-    for line in directive_lines(script):
-        words += directive_words(line)
+    at = "1"
+    try:
+        words = foreign_words(script) if with_foreign else []
+        for number, line in numbered_directives(script):
+            at = str(number)
+            words += directive_words(line)
+    except OpenQuote as error:
+        raise SlurmError(f"sbatch: fatal: {name}: line {at}: {error}") from error
     if "hetjob" in words or "packjob" in words:
         raise SlurmError(
             error_line("sbatch", "heterogeneous jobs are not honoured yet; nothing was submitted")
@@ -199,7 +211,7 @@ def _submit(session: Session, submission: Submission, settings: Settings, script
     lines = partitions_missing(session, answer, submission.spec)
     if detail_of(answer):
         lines.append(error_line("sbatch", detail_of(answer)))
-    lines.append(error_line("sbatch", f"Batch job submission failed: {sentence_of(answer)}"))
+    lines.append(error_line("sbatch", f"{failure_of('sbatch')}: {sentence_of(answer)}"))
     if answer.code == "unreachable":
         lines.append(f"hint: {answer.text}")
     raise SlurmError(*lines)

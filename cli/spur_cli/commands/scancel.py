@@ -47,21 +47,28 @@ def _scancel(session: Session, arguments: list[str]) -> int:
     if session.shows_help(line):
         return 0
     values = {**_environment(session).values, **line.values}
+    if "" in words:
+        raise SlurmError(error_line("scancel", "Invalid job id "))
     texts = [text for word in words for text in split_names(word)]
     steps = [_step(text) for text in texts if "." in text]
     names = [_name(text) for text in texts if "." not in text]
     has_filter = values.get("me") or any(values.get(field) for field in _FILTERS)
+    signal = _signal(values)
+    _states(values)
+    if values.get("users") == "":
+        raise SlurmError(error_line("scancel", "Invalid user name: "))
     if not names and not steps and not has_filter:
         raise SlurmError(error_line("scancel", "No job identification provided"))
-    signal = _signal(values)
     ends = signal in (None, SIGKILL) and not values.get("batch") and not values.get("full")
     status = max([_each_step(session, values, step, signal) for step in steps] or [0])
     if steps and not names and not has_filter:
         return status
+    wanted = _filter(values, names)
+    if names and (has_filter or values.get("batch")):
+        _refuse_unknown(session, names)
     if not has_filter:
         sent = None if ends else signal
         return max([status, *(_each(session, values, name, sent) for name in names)])
-    wanted = _filter(values, names)
     if not names and ends and not values.get("verbose") and not values.get("reservation"):
         return _cancel_all(session, wanted)
     found = _found(session, values, wanted, names)
@@ -122,7 +129,7 @@ def _signal(values: Values) -> int | None:
     if word.isascii() and word.isdigit() and 1 <= int(word[:4]) <= 64:
         return int(word)
     if word not in SIGNALS:
-        raise SlurmError(error_line("scancel", f"Unknown job signal: {text}"))
+        raise SlurmError(f"Unknown job signal: {text}")
     return SIGNALS[word]
 
 
@@ -132,11 +139,12 @@ def _list(values: Values, field: str) -> tuple[str, ...]:
 
 def _states(values: Values) -> tuple[JobState, ...]:
     found: list[JobState] = []
-    for word in _list(values, "states"):
+    text = values.get("states")
+    for word in () if text is None else text.split(","):
         state = parse_state(word)
         if not isinstance(state, JobState) or state not in LIVE_STATES:
             raise SlurmError(
-                f"Invalid job state specified: {word}",
+                f"Invalid job state specified: {text}",
                 "Valid job states are PENDING, RUNNING, and SUSPENDED",
             )
         found.append(state)
@@ -174,6 +182,21 @@ def _told(values: Values) -> str:
         for field in _FILTERS
         if values.get(field)
     )
+
+
+def _refuse_unknown(session: Session, names: list[JobName]) -> None:
+    """Raises: SlurmError when one of the jobs is none: with a filter Slurm looks at them first."""
+    queue = fetch_queue(session, JobFilter(job_ids=tuple(name.job_id for name in names)))
+    if isinstance(queue, Rejection):
+        raise SlurmError(f"slurm_load_jobs error: {sentence_of(queue)}")
+    known = {number for job in queue.jobs for number in (job.job_id, job.array_id, job.het_id)}
+    lines = [
+        error_line("scancel", f"Kill job error on job id {_shown(name)}: Invalid job id specified")
+        for name in names
+        if name.job_id not in known
+    ]
+    if lines:
+        raise SlurmError(*lines)
 
 
 def _found(
@@ -256,9 +279,10 @@ def _each_step(session: Session, values: Values, word: StepWord, signal: int | N
         answer = session.ask(SignalStep(_own_id(session, word.job), step_id, signal), Done)
     if not isinstance(answer, Rejection):
         return 0
-    told = _shown(word.job)  # Slurm names the job alone here
+    is_unknown = answer.code == "unknown-job"
+    told = shown if is_unknown else _shown(word.job)  # Slurm names a known job alone
     session.complain(f"Kill job error on job step id {told}: {sentence_of(answer)}")
-    return error_number(answer.code) & 0xFF
+    return 1 if is_unknown else error_number(answer.code) & 0xFF
 
 
 def _own_id(session: Session, name: JobName) -> JobId:

@@ -71,8 +71,10 @@ def _ping(session: Session, line: Layer, words: list[str]) -> int:
 
 
 def _write(session: Session, line: Layer, words: list[str]) -> int:
-    if not words or not "batch_script".startswith(words[0].lower()):
-        raise SlurmError(f"invalid write argument: {words[0] if words else ''}")
+    if not words:
+        raise SlurmError("too few arguments for keyword:write")
+    if not "batch_script".startswith(words[0].lower()):
+        raise SlurmError(f"invalid write argument:{words[0]}")
     if len(words) == 1:
         raise SlurmError("too few arguments for keyword:write")
     if len(words) > 3:

@@ -38,6 +38,15 @@ __all__ = ["run"]
 Values = Mapping[str, Any]  # as `Layer.values`
 
 
+UNKNOWN_JOB = "slurm_load_jobs error: Invalid job id specified"
+
+STATE_WORDS = (
+    "PENDING,RUNNING,SUSPENDED,COMPLETED,CANCELLED,FAILED,TIMEOUT,NODE_FAIL,PREEMPTED,BOOT_FAIL,"
+    "DEADLINE,OUT_OF_MEMORY,COMPLETING,CONFIGURING,RESIZING,RESV_DEL_HOLD,REQUEUED,REQUEUE_FED,REQUEUE_HOLD,REVOKED,SIGNALING,SPECIAL_EXIT,STAGE_OUT,STOPPED"
+)
+"""What Slurm takes for a state. Source: a transcript of Slurm 22.05."""
+
+
 def run(arguments: list[str], command: Command) -> int:
     """Show the queue."""
     return guarded("squeue", lambda session: _squeue(session, arguments))
@@ -72,13 +81,13 @@ def _show(session: Session, line: Layer, values: Values) -> int:
     if "steps" in values:
         return _steps(session, line, values, wanted)
     layout = _layout(session, line, values)
-    _write_header(values, layout.header())
-    keys = _sort_keys(values)
     with_texts = any(cell.column is not None and cell.column.is_text for cell in layout.cells)
     shown: list[Bunch] = []
     if wanted is not None:
         cluster = _cluster(session, layout)
         shown = _bunches(session, values, wanted, names, with_texts=with_texts, cluster=cluster)
+    _write_header(values, layout.header())
+    keys = _sort_keys(values)
     texts = Typesetter(layout).texts(sorted_bunches(shown, keys))
     sys.stdout.write("\n".join([*texts, ""]))
     return 0
@@ -108,6 +117,9 @@ def _steps(session: Session, line: Layer, values: Values, wanted: JobFilter | No
 
     words = []
     for text in split_names(values["steps"]):
+        if not text.partition(".")[2]:
+            told = f"Invalid job_step id: {text.rstrip('.')}.??"
+            raise SlurmError(error_line("squeue", told))
         try:
             words.append(parse_step_word(text))
         except ValueError as error:
@@ -138,21 +150,25 @@ def _job_names(values: Values) -> list[JobName]:
         try:
             names.append(parse_job_name(text))
         except ValueError as error:
-            raise SlurmError(error_line("squeue", f"Invalid job id: {text}")) from error
+            # Slurm reads a number as far as it goes, and no job of ours is called so.
+            is_number = text[0].isdigit() and text != "0"
+            told = UNKNOWN_JOB if is_number else error_line("squeue", f"Invalid job id: {text}")
+            raise SlurmError(told) from error
     return names
 
 
 def _filter(session: Session, values: Values, names: list[JobName]) -> JobFilter | None:
     """Return what the controller is asked for; None when no job can be meant."""
     states = _states(values)
-    if states == ():
+    uids = _uids(session, values)
+    if states == () or (not uids and _list(values, "users")):
         return None
     nodes = values.get("nodes", "")
     if nodes:
         _check_nodes(session, nodes)
     return JobFilter(
         job_ids=tuple(dict.fromkeys(name.job_id for name in names)),
-        uids=_uids(session, values),
+        uids=uids,
         partitions=tuple(PartitionName(name) for name in _list(values, "partitions")),
         accounts=_list(values, "accounts"),
         qos=_list(values, "qos"),
@@ -185,7 +201,7 @@ def _states(values: Values) -> tuple[JobState | str, ...] | None:
         if word and state is None:
             raise SlurmError(
                 error_line("squeue", f"Invalid job state specified: {word}"),
-                error_line("squeue", f"Valid job states include: {','.join(JobState)}"),
+                error_line("squeue", f"Valid job states include: {STATE_WORDS}\n"),
             )
         if state is not None:
             found.append(state)
@@ -197,8 +213,9 @@ def _uids(session: Session, values: Values) -> tuple[int, ...]:
     for name in _list(values, "users"):
         uid = user_id(name)
         if uid is None:
-            raise SlurmError(error_line("squeue", f"Invalid user: {name}"))
-        uids.append(uid)
+            session.complain(f"Invalid user: {name}\n")
+        else:
+            uids.append(uid)
     if values.get("me"):
         uids.append(os.getuid())
     return tuple(uids)
@@ -219,8 +236,24 @@ def _check_nodes(session: Session, nodes: str) -> None:
     answer = session.ask(ListNodes(nodes, "", 1), NodeList)
     if isinstance(answer, Rejection):
         if answer.code in ("unknown-node", "invalid-value"):
-            raise SlurmError(error_line("squeue", f"Invalid node name {nodes}"))
+            name = _missing_node(session, nodes)
+            raise SlurmError(error_line("squeue", f"Invalid node name {name}"))
         raise SlurmError(f"slurm_load_node error: {sentence_of(answer)}")
+
+
+def _missing_node(session: Session, nodes: str) -> str:
+    """Return the first of the nodes that is none; what was typed when it can't be told."""
+    from spur.values.hostlist import parse_hostlist
+    from spur.wire.nodes import ListNodes, NodeList
+
+    try:
+        names = parse_hostlist(nodes)
+    except ValueError:
+        return nodes
+    for name in names:
+        if isinstance(session.ask(ListNodes(name, "", 1), NodeList), Rejection):
+            return name
+    return nodes
 
 
 def _bunches(
@@ -236,7 +269,7 @@ def _bunches(
     if isinstance(queue, Rejection):
         raise SlurmError(f"slurm_load_jobs error: {sentence_of(queue)}", *_hint(queue))
     if len(names) == 1 and not queue.kinds and wanted == JobFilter(job_ids=wanted.job_ids):
-        raise SlurmError("slurm_load_jobs error: Invalid job id specified")
+        raise SlurmError(UNKNOWN_JOB)
     _keep_asked(queue, values, names)
     bunches = bunches_of(session, queue, cluster, with_texts=with_texts)
     if values.get("noconvert"):
@@ -317,6 +350,9 @@ def _ran(values: Values, field: str) -> Callable[[JobLine], bool]:
 def _layout(session: Session, line: Layer, values: Values) -> Layout[JobLine]:
     """Return the layout: of the command line, else of the environment, else the usual one."""
     fields = line.values if {"format", "long_format"} & set(line.values) else values
+    if {"format", "long_format"} <= set(line.values):
+        sentence = "-O (--Format) is incompatible with -o (--format)"
+        raise SlurmError(error_line("squeue", sentence))
     layout: Layout[JobLine]
     if "format" in fields:
         layout = parse_format(fields["format"], BY_LETTER)

@@ -84,7 +84,12 @@ def _srun(session: Session, arguments: list[str]) -> int:
         return _alone(session, environment, line, words, signals)
     job = look_up(session, JobId(job_id))
     if job is None:
-        raise _no_step(job_id, "Invalid job id specified")
+        raise SlurmError(
+            error_line(
+                "srun", f"Unable to confirm allocation for job {job_id}: Invalid job id specified"
+            ),
+            f"srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {job_id}",
+        )
     values = with_node_files(options_inside(environment, line), "srun")
     return _step(session, Allocation(job, False), values, words, signals)
 

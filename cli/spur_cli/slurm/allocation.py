@@ -26,6 +26,7 @@ from spur.wire.jobs import (
     page_views,
 )
 from spur.wire.steps import ReleaseAllocation
+from spur_cli.slurm.forecasting import partitions_missing
 from spur_cli.slurm.session import Session
 from spur_cli.slurm.signals import Signals
 
@@ -112,10 +113,7 @@ def obtain(
 
 def _refused(session: Session, submission: Submission, answer: Rejection) -> SlurmError:
     program = session.program
-    lines = []
-    if answer.code == "unknown-partition":
-        names = ",".join(submission.spec.partitions)
-        lines.append(error_line(program, f"invalid partition specified: {names}"))
+    lines = partitions_missing(session, answer, submission.spec)
     if detail_of(answer):
         lines.append(error_line(program, detail_of(answer)))
     lines.append(error_line(program, f"Unable to allocate resources: {sentence_of(answer)}"))

@@ -114,12 +114,18 @@ def update(session: Session, line: Layer, words: list[str]) -> int:
             'Input line must include "NodeName", "PartitionName", "Reservation", "JobId", or'
             ' "SlurmctldDebug"',
         )
+    bare = next((word for word in words if "=" not in word and word not in named), "")
+    if bare and bare.lower() not in ("job", "jobid"):
+        raise SlurmError(f"Invalid input: {bare}", "Request aborted")
     asked = parse_job_update(rest, LocalCalendar())
     if asked.is_empty:
         raise SlurmError("No changes specified")
     lines: list[str] = []
     for text in texts:
-        for name in _names(session, text):
+        meant = _names(session, text)
+        if not meant:
+            lines.append(f"scontrol: error: No jobs with name '{text.partition('=')[2]}'")
+        for name in meant:
             lines += _update(session, text if "=" not in text else "", name, asked)
     if lines:
         raise SlurmError(*lines)
@@ -146,6 +152,8 @@ def _update(session: Session, text: str, name: JobName | None, asked: JobUpdate)
     if isinstance(queue, Rejection):
         return [f"{_sentence(queue)} for job {text or name.job_id}"]
     rows = queue.jobs
+    if not rows and name.tasks is not None:
+        return [_no_tasks(name, _sentence(_unknown()))]
     is_array = any(row.array_id == name.job_id for row in rows)
     if not is_array and name.tasks is None:
         refused = _change(session, name, _longer(queue, name, asked))
@@ -233,25 +241,53 @@ def _for_all(
 
     Raises: SlurmError with one line for each failure.
     """
-    texts = [text for word in words for text in split_names(word)]
-    if not texts:
+    if not words:
         raise SlurmError(f"too few arguments for keyword:{keyword}")
+    lines: list[str] = []
+    for word in words:
+        told, last = _for_word(session, keyword, word, ask)
+        lines += told
+        if told and last and ends_with:
+            lines.append(f"{ends_with}: {last}")
+    if lines:
+        raise SlurmError(*lines)
+    return 0
+
+
+def _for_word(
+    session: Session, keyword: str, word: str, ask: Callable[[JobName], Rejection | None]
+) -> tuple[list[str], str]:
+    """Ask for each job of one word; return what failed, and how the last went."""
+    requeues = keyword in ("requeue", "requeuehold")
+    if keyword != "requeuehold" and word.lower().startswith(("jobid=", "job=")):
+        word = word.partition("=")[2]
+    texts = split_names(word)
+    is_name = word.lower().startswith(("jobname=", "name=")) and not requeues
+    if not is_name and any(_parsed(text) is None for text in texts):
+        texts = [word]
     lines: list[str] = []
     last = ""
     for text in texts:
-        for name in _names(session, text):
+        for name in _names(session, text) if is_name else [_parsed(text)]:
             refused = _unknown() if name is None else ask(name)
-            if refused is not None:
+            last = "No error"
+            if refused is None:
+                continue
+            last = _sentence(refused)
+            if requeues:
                 last = _WORDS.get(refused.code) or sentence_of(refused)
-                if keyword != "requeue" and keyword != "requeuehold":
-                    last = _sentence(refused)
-                shown = text if name is None or "=" not in text else str(name.job_id)
-                lines.append(f"{last} for job {shown}")
-    if not lines:
-        return 0
-    if ends_with:
-        lines.append(f"{ends_with}: {last}")
-    raise SlurmError(*lines)
+            if refused.code == "unknown-job" and name is not None and name.tasks is not None:
+                lines.append(_no_tasks(name, last))
+                last = ""
+                continue
+            shown = text if name is None or "=" not in text else str(name.job_id)
+            lines.append(f"{last} for job {shown}")
+    return lines, last
+
+
+def _no_tasks(name: JobName, sentence: str) -> str:
+    """Return what is said of tasks that are none."""
+    return f"{name.job_id}_{format_tasks(name.tasks or TaskSet(()))}: {sentence}"
 
 
 def _names(session: Session, text: str) -> list[JobName | None]:

@@ -16,6 +16,7 @@ __all__ = [
     "group_id",
     "group_name",
     "here",
+    "owner_name",
     "user_id",
     "user_name",
 ]
@@ -39,6 +40,16 @@ class LocalCalendar:
     def seconds(self, moment: Moment) -> int:
         """Return when the clock shows this. Raises: OverflowError when it never does."""
         return int(time.mktime((*moment, 0, 0, -1)))
+
+
+@cache
+def owner_name(uid: int) -> str:
+    """Return the name of a job's owner; of one whom this host does not know, "nobody".
+
+    Source: transcripts of Slurm 22.05.
+    """
+    name = user_name(uid)
+    return "nobody" if name.isdigit() else name
 
 
 @cache

@@ -24,7 +24,7 @@ from spur.wire.jobs import (
 )
 from spur.wire.nodes import ListNodes, NodeList
 from spur.wire.partitions import ListPartitions, PartitionInfo, PartitionList
-from spur_cli.slurm.people import LocalCalendar, group_name, user_name
+from spur_cli.slurm.people import LocalCalendar, group_name, owner_name
 from spur_cli.slurm.session import Session
 
 __all__ = ["Queue", "bunches_of", "fetch_queue", "fetch_texts", "lines_of"]
@@ -215,7 +215,7 @@ def _line_maker(
             limit_s=queue.limit_s(job),
             now_ns=now_ns,
             calendar=calendar,
-            user=user_name,
+            user=owner_name,
             group=group_name,
             text=text,
             cluster=cluster,

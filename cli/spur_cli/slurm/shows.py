@@ -14,7 +14,7 @@ from spur.slurm.timespec import format_moment
 from spur.slurm.wording import SlurmError, error_line, sentence_of
 from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
-from spur.values.ids import NodeName
+from spur.values.ids import JobId, NodeName
 from spur.wire.cluster import (
     ClusterInfo,
     ConfigInfo,
@@ -97,6 +97,11 @@ def _hint(rejection: Rejection) -> tuple[str, ...]:
     return (f"hint: {rejection.text}",) if rejection.code == "unreachable" else ()
 
 
+def _is_known(session: Session, job_id: JobId) -> bool:
+    queue = fetch_queue(session, JobFilter(job_ids=(job_id,)))
+    return isinstance(queue, Rejection) or bool(queue.kinds)
+
+
 def show_steps(session: Session, line: Layer, names: list[str]) -> int:
     """Show the steps of the jobs that run, or those that are named."""
     from spur.slurm.columns.steps import show_step
@@ -113,6 +118,8 @@ def show_steps(session: Session, line: Layer, names: list[str]) -> int:
         raise SlurmError(f"slurm_get_job_steps error: {sentence_of(found)}", *_hint(found))
     lines = [row for row in found if is_meant(row, words)]
     if not lines:
+        if words and not _is_known(session, words[0].job.job_id):
+            raise SlurmError("slurm_get_job_steps error: Invalid job id specified")
         if names:
             sys.stdout.write(f"Job step {names[0]} not found\n")
             return 1
@@ -351,6 +358,6 @@ def _show_hostlist(names: list[str], *, sorts: bool) -> int:
             with open(text, encoding="utf-8") as file:
                 text = file.read()
         except (OSError, UnicodeDecodeError) as error:
-            raise SlurmError(f"scontrol: error: Unable to open {text}: {error}") from error
+            raise SlurmError(f"Can not open {text}") from error
     sys.stdout.write(fold_words(_expanded(text, status=1), sorts=sorts) + "\n")
     return 0

@@ -82,7 +82,7 @@ def _nodes_in(path: str, program: str, then: str = "") -> str:
         lines = [error_line(program, sentence)]
         if then:
             lines.append(error_line(program, then))
-        raise SlurmError(*lines, status=SYNTAX_STATUS) from error
+        raise SlurmError(*lines, status=SYNTAX_STATUS if then else 1) from error
     except ValueError as error:  # also what is no UTF-8
         sentence = f"file {path} has no list of nodes: {error}; nothing was done"
         raise SlurmError(error_line(program, sentence), status=SYNTAX_STATUS) from error

@@ -9,11 +9,12 @@
   a job at its limit.
 - test_limits_and_updates: limits of the shell, changed texts, forecasts.
 - test_polling: squeue of one and of several, sacct's final states, a key of scontrol's records,
-  sinfo's summary.
+  sinfo's summary. test_bad_places: files that can't be opened, a user who vanished.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -44,25 +45,34 @@ PartitionName=gpu Nodes=g[01-04] MaxTime=UNLIMITED State=UP
 
 
 @pytest.fixture(scope="session")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MachineCluster]:
-    """Yield the small site."""
-    directory = tmp_path_factory.mktemp("real")
-    (directory / "slurm.conf").write_text(SITE)
-    made = MachineCluster(directory / "up")
-    made.up("--conf", str(directory / "slurm.conf"))
-    yield made
-    made.run("down")
+def cluster() -> Iterator[MachineCluster]:
+    """Yield the small site, where every user can reach it."""
+    with tempfile.TemporaryDirectory(prefix="spur-") as name:
+        directory = Path(name)
+        directory.chmod(0o755)
+        (directory / "slurm.conf").write_text(SITE)
+        made = MachineCluster(directory / "up")
+        made.up("--conf", str(directory / "slurm.conf"))
+        yield made
+        made.run("down")
 
 
 @pytest.fixture(scope="session", autouse=True)
-def limited(cluster: MachineCluster, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """Return a job that outlives its limit of a minute, and its output.
+def limited(
+    cluster: MachineCluster, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, str, Path]:
+    """Return two jobs that outlive their limit of a minute, and the output of the first.
 
-    It is submitted first of all, so that its minute passes while others run.
+    The first hears TERM and goes on, the second ends by it. They are submitted before all others,
+    whose time their minute is.
     """
     folder = tmp_path_factory.mktemp("limited")
     (folder / "job.sh").write_text(
         "#!/bin/bash\ntrap 'echo term' TERM\nsleep 300 & wait\nsleep 300\n"
     )
-    said = cluster.shell("sbatch --parsable -w c04 -t 1 -o lim.log job.sh", cwd=folder)
-    return said.strip(), folder / "lim.log"
+    submit = "sbatch --parsable -w c04 -t 1 -o"
+    said = cluster.shell(
+        f"{submit} lim.log job.sh; {submit} /dev/null --wrap='sleep 300'", cwd=folder
+    )
+    deaf, mortal = said.split()
+    return deaf, mortal, folder / "lim.log"

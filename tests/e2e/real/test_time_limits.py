@@ -40,9 +40,9 @@ def test_limit_beyond_the_partitions(cluster: MachineCluster, text: str) -> None
     cluster.shell(f"scancel {job}")
 
 
-def test_job_at_its_limit(cluster: MachineCluster, limited: tuple[str, Path]) -> None:
+def test_job_at_its_limit(cluster: MachineCluster, limited: tuple[str, str, Path]) -> None:
     """It hears TERM, is killed when it does not end, and finds in its own file why."""
-    job, log = limited
+    job, other, log = limited
     cluster.ended(job, patience_s=100)
     first, *heard = log.read_text().splitlines()
     assert re.fullmatch(
@@ -53,3 +53,5 @@ def test_job_at_its_limit(cluster: MachineCluster, limited: tuple[str, Path]) ->
     assert heard == ["term"]
     ends = f"sacct -n -P -j {job} -o JobID,State,ExitCode | grep -v extern"
     cluster.wait_for(ends, f"{job}|TIMEOUT|0:0\n{job}.batch|CANCELLED|0:9\n")
+    ends = f"sacct -n -P -j {other} -o JobID,State,ExitCode | grep -v extern"
+    cluster.wait_for(ends, f"{other}|TIMEOUT|0:0\n{other}.batch|CANCELLED|0:15\n")

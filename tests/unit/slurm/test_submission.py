@@ -81,7 +81,7 @@ def test_all_that_is_said_arrives() -> None:
         " --ntasks-per-node=2 -o out -p debug,long --priority=7 -q high --reservation=r -t 1-0"
         " --comment=note --exclusive=user --mail-type=END -v"
         " --deadline=2027-03-01 -d afterok:7 --kill-on-invalid-dep=yes --time-min=1"
-        " --ntasks-per-socket=2 --ntasks-per-core=1 --ntasks-per-gpu=3 -B 2:4 --hint=nomultithread"
+        " --ntasks-per-socket=2 --ntasks-per-core=1 -B 2:4 --hint=nomultithread"
         " --mincpus=8 --cpus-per-gpu=5 --tmp=1G --contiguous -O --prefer=amd"
     )
     spec, ask, text = submission.spec, submission.spec.ask, submission.text
@@ -102,7 +102,7 @@ def test_all_that_is_said_arrives() -> None:
     condition = Condition(DependencyKind.AFTER_OK, JobId(7), None, 0)
     assert spec.dependency == Dependency(False, (condition,))
     assert (spec.kill_on_invalid_dependency, spec.time_limit_min_s) == (True, 60)
-    assert (ask.tasks_per_socket, ask.tasks_per_core, ask.tasks_per_gpu) == (2, 1, 3)
+    assert (ask.tasks_per_socket, ask.tasks_per_core) == (2, 1)
     assert (ask.sockets_per_node, ask.cores_per_socket, ask.threads_per_core) == (2, 4, 1)
     assert (ask.cpus_per_node_min, ask.cpus_per_gpu, ask.disk_mib) == (8, 5, 1024)
     assert (ask.contiguous, ask.overcommit, ask.preferred) == (True, True, "amd")
@@ -218,6 +218,10 @@ def test_accepted_option_is_kept_with_the_job(option: object) -> None:
         "open-mode": "append",
         "gres-flags": "enforce-binding",
         "propagate": "ALL",
+        "gpu-bind": "closest",
+        "mem-bind": "local",
+        "no-kill": "off",
+        "profile": "task",
     }
     value = "" if row.takes is Takes.NOTHING else samples.get(row.long, "1")
     kept = submit(f"--{row.long}" + (f"={value}" if value else "")).text.options
