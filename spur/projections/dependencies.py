@@ -19,6 +19,7 @@ from spur.events.declare import Event
 from spur.events.jobs import JobDependencyJudged, JobTasksSplit
 from spur.events.runs import RunEnded
 from spur.projections.apply import At, applies
+from spur.projections.cluster import parameter_of
 from spur.projections.counters import JOB_ID_COUNTER, counter
 from spur.projections.due import Due, falls_due
 from spur.projections.runrows import RunRow
@@ -290,9 +291,18 @@ def _consequences(
     return events
 
 
+_KILL_PARAMETERS = ("DependencyParameters", "SchedulerParameters")
+
+
 def _kills(state: State, spec: JobSpec) -> bool:
-    """Whether a job ends once its dependency can no longer hold."""
-    return bool(spec.kill_on_invalid_dependency)
+    """Whether a job ends once its dependency can no longer hold: as it says, or as its site does.
+
+    Source: slurm.conf(5) DependencyParameters, and SchedulerParameters of older releases.
+    """
+    if spec.kill_on_invalid_dependency is not None:
+        return spec.kill_on_invalid_dependency
+    words = ",".join(parameter_of(state, name) for name in _KILL_PARAMETERS)
+    return "kill_invalid_depend" in (word.strip().lower() for word in words.split(","))
 
 
 def _outcome(
@@ -303,7 +313,7 @@ def _outcome(
     `task` is the waiting job's own task of its array.
     """
     if condition.kind is DependencyKind.SINGLETON:
-        return (None if _has_elder(state, job_id) else True), state.time_ns
+        return (None if _has_namesake(state, job_id) else True), state.time_ns
     if condition.task is not None:
         task = condition.task
     elif not _is_per_task(state, condition):
@@ -348,15 +358,16 @@ def _outcome_of(run: RunRow, kind: DependencyKind) -> tuple[bool | None, int]:
     return True, run.end.end_ns
 
 
-def _has_elder(state: State, job_id: JobId) -> bool:
-    """Whether an earlier job of the same user and name has not ended."""
+def _has_namesake(state: State, job_id: JobId) -> bool:
+    """Whether an earlier job of the same user and name has not ended, or a later one runs."""
     job = state.jobs[job_id]
     array_id = job.array_id or job_id
     for other in state.namesakes.after(namesakes_key(job.uid, job.spec.name), JobId(0)):
-        if other >= job_id:
-            return False
-        row = state.jobs[other]
-        is_other = row.array_id != array_id and row.spec.name == job.spec.name
-        if is_other and state.runs[other].phase is not Phase.ENDED:
+        if other == job_id:
+            continue
+        row, phase = state.jobs[other], state.runs[other].phase
+        if phase is Phase.ENDED or (other > job_id and phase is Phase.PENDING):
+            continue
+        if row.array_id != array_id and row.spec.name == job.spec.name:
             return True
     return False

@@ -101,7 +101,13 @@ CLUSTER_PARAMETERS: tuple[Parameter, ...] = (
         HONOURED,
     ),
     Parameter("DefRuntimePlugin", TEXT, "Former: container runtime of jobs that name none."),
-    Parameter("DependencyParameters", WORDS, "How dependencies are treated that can't be met."),
+    Parameter(
+        "DependencyParameters",
+        WORDS,
+        "How dependencies are treated that can't be met.",
+        verdict=HONOURED,
+        values=("KILL_INVALID_DEPEND",),
+    ),
     Parameter("DisableRootJobs", BOOLEAN, "Whether root may run jobs."),
     Parameter("EioTimeout", COUNT16, "Seconds that srun waits for output after a task ended."),
     Parameter(

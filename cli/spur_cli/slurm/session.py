@@ -14,6 +14,7 @@ from spur.slurm.options import OPTIONS
 from spur.slurm.wording import VERSION, SlurmError
 from spur.values.errors import OperatorFault, Rejection, SpurError
 from spur.wire.declare import Answer, Request
+from spur_cli.output.terminal import shielded
 
 if TYPE_CHECKING:
     from spur.client.blocking import BlockingClient
@@ -34,7 +35,17 @@ AGAIN_S = 0.2
 
 
 def guarded(program: str, work: Callable[[Session], int]) -> int:
-    """Run a command and return its exit status; what it gives up with goes to stderr."""
+    """Run a command and return its exit status; what it gives up with goes to stderr.
+
+    What srun writes is its tasks' own; the others show what users wrote, to whoever looks.
+    """
+    if program == "srun":
+        return _guarded(program, work)
+    with shielded():
+        return _guarded(program, work)
+
+
+def _guarded(program: str, work: Callable[[Session], int]) -> int:
     session = Session(program, os.environ)
     try:
         return work(session)

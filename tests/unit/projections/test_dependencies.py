@@ -6,14 +6,17 @@ import pytest
 from msgspec.structs import replace
 
 from spur.slurm.dependencies import format_dependency, parse_dependency
-from spur.testing.builders import ADMIN
-from spur.testing.hall import SPEC, USER, Hall
+from spur.testing.builders import ADMIN, CLUSTER
+from spur.testing.floor import Floor
+from spur.testing.hall import SPEC, USER, Hall, submission
 from spur.values.arrays import TaskSet
+from spur.values.config import ConfigFile
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
 from spur.values.jobspec import JobSpec
 from spur.values.states import Hold, JobState, Phase, Reason
-from spur.wire.jobs import CancelJob, HoldJob, JobChanges, ReleaseJob, UpdateJob
+from spur.wire.cluster import Tick
+from spur.wire.jobs import CancelJob, HoldJob, JobAccepted, JobChanges, ReleaseJob, UpdateJob
 
 THREE = TaskSet(((1, 3, 1),))
 
@@ -305,3 +308,51 @@ def test_cancelled_job_shows_what_kept_it(hall: Hall) -> None:
     hall.cluster.ask(CancelJob(job_id, None), USER)
     view = hall.view(job_id)
     assert (view.state, view.reason) == (JobState.CANCELLED, Reason.HELD_BY_USER)
+
+
+SITE = """\
+ClusterName=hall
+SlurmctldHost=ctl
+{}
+NodeName=n[1-4] CPUs=64 RealMemory=512000
+PartitionName=gpu Nodes=n[1-4] Default=YES
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "own", "ends"),
+    [
+        ("", None, False),
+        ("SchedulerParameters=bf_continue,kill_invalid_depend", None, True),
+        ("DependencyParameters=kill_invalid_depend", None, True),
+        ("DependencyParameters=kill_invalid_depend", False, False),
+        ("", True, True),
+    ],
+)
+def test_a_site_ends_what_can_never_start(line: str, own: bool | None, ends: bool) -> None:
+    """The site says so for all jobs, and one of them says otherwise."""
+    floor = Floor(ConfigFile("slurm.conf", SITE.format(line)))
+    first = floor.submit(partitions="gpu")
+    spec = replace(floor.state.jobs[first].spec, dependency=parse_dependency(f"afterok:{first}"))
+    asked = submission(replace(spec, kill_on_invalid_dependency=own))
+    accepted = floor.cluster.ask(asked, USER)
+    assert isinstance(accepted, JobAccepted)
+    floor.cluster.ask(CancelJob(first, None), ADMIN)
+    floor.cluster.ask(Tick(), CLUSTER)
+    assert (floor.state.runs[accepted.job_id].phase is Phase.ENDED) is ends
+
+
+def test_a_later_job_of_the_name_that_runs_already_is_waited_for(hall: Hall) -> None:
+    """A singleton was held while a job of the same name came, and started."""
+    one = hall.submit(after("singleton", name="nightly"), hold=True)
+    two = hall.submit(replace(SPEC, name="nightly"))
+    three = hall.submit(replace(SPEC, name="nightly"), hold=True)
+    hall.start(two)
+    hall.cluster.ask(ReleaseJob(one, None), USER)
+    hall.tick()
+    assert shown(hall, one) == ("Dependency", "singleton(unfulfilled)")
+    assert not can_start(hall, one)
+    hall.end(two)
+    hall.tick()
+    assert can_start(hall, one)
+    assert hall.view(three).hold is Hold.USER
