@@ -1,6 +1,6 @@
 """Clients of real controllers, and what each of them saw.
 
-registers    held jobs whose priority and hold are written and read; together one register each
+registers    held jobs whose nice value and hold are written and read; together one register each
 submitters   jobs under unique names; an answered one exists once, any other at most once
 seekers      look for a job that was acknowledged a moment ago, at whichever controller
 
@@ -61,8 +61,8 @@ PATIENCE_S = 5.0
 PAUSE_S = 0.1
 """The longest pause of a client between two requests."""
 
-FIRST_VALUES = (1, Hold.USER.value)
-"""Priority and hold that a register begins with."""
+FIRST_VALUES = (0, Hold.USER.value)
+"""Nice value and hold that a register begins with."""
 
 FIRST = JobId(0)
 """A query's slice begins above this id."""
@@ -76,14 +76,14 @@ class Wrong(SpurError):
 
 
 def register(state: Hashable, action: Hashable) -> tuple[Hashable, Hashable]:
-    """What a register does: ("priority", n) and ("hold", h) write, None reads both."""
+    """What a register does: ("nice", n) and ("hold", h) write, None reads both."""
     if action is None:
         return state, state
     match action, state:
-        case ("priority", value), (_, hold):
+        case ("nice", value), (_, hold):
             return (value, hold), "written"
-        case ("hold", value), (priority, _):
-            return (priority, value), "written"
+        case ("hold", value), (nice, _):
+            return (nice, value), "written"
     raise ValueError(f"no action of a register: {action}")
 
 
@@ -141,7 +141,7 @@ class Load:
     async def _make_register(self, client: Client) -> _Register:
         while True:
             try:
-                name, job_id = await self._submit(client, priority=FIRST_VALUES[0])
+                name, job_id = await self._submit(client)
             except (OutcomeUnknown, Unreachable):
                 await self._pause()
                 continue
@@ -157,8 +157,8 @@ class Load:
             request = self.read_of(job_id)
         elif rng.random() < 0.6:
             self._values += 1
-            action = ("priority", self._values)
-            request = UpdateJob(job_id, None, JobChanges(priority=self._values))
+            action = ("nice", self._values)
+            request = UpdateJob(job_id, None, JobChanges(nice=self._values))
         elif rng.random() < 0.5:
             action = ("hold", Hold.USER.value)
             request = HoldJob(job_id, None, Hold.USER)
@@ -184,7 +184,7 @@ class Load:
         result: Hashable = "written"
         if isinstance(answer, JobPage):
             [view] = page_views(answer)
-            result = (view.priority, view.hold.value)
+            result = (view.spec.nice, view.hold.value)
         self.history.append(Operation(called_s, time.monotonic(), job_id, action, result))
         return True
 
@@ -203,14 +203,14 @@ class Load:
 
     async def submit_one(self, client: Client) -> None:
         """Submit one job. Raises: OutcomeUnknown, Unreachable; Wrong for a refusal."""
-        name, job_id = await self._submit(client, priority=None)
+        name, job_id = await self._submit(client)
         self.acknowledged[name] = job_id
 
-    async def _submit(self, client: Client, *, priority: int | None) -> tuple[str, JobId]:
+    async def _submit(self, client: Client) -> tuple[str, JobId]:
         self._names += 1
         name = f"job-{self._names}"
         self.asked_names.add(name)
-        request: SubmitJob = submission(replace(SPEC, name=name), hold=True, priority=priority)
+        request: SubmitJob = submission(replace(SPEC, name=name), hold=True)
         answer = await self._ask(client, request, JobAccepted)
         return name, answer.job_id
 

@@ -2,7 +2,8 @@
 
 An agent outlives the controllers' failovers and is the judge of what really ran: the same run
 launched by two attempts that both lived is a violation, and so is a run recorded as ended while its
-process lives here.
+process lives here. A step lives within its run: it is launched once, where its run lives, and its
+end is reported before that of the run.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 
 from spur.projections.dispatch import KillRun, LaunchRun
 from spur.projections.react import Effect
+from spur.projections.stepdispatch import KillStep, LaunchStep
 from spur.testing.simulation.callers import FOR_EVER, Caller, Callers, Outcome, agent
 from spur.testing.simulation.member import Violation
 from spur.testing.simulation.world import World
@@ -21,11 +23,15 @@ from spur.wire.calls import Refused
 from spur.wire.declare import Answer
 from spur.wire.nodes import RegisterNode
 from spur.wire.runs import ReportAnswered, ReportRun
+from spur.wire.steps import ReportStep
 
 __all__ = ["Agent"]
 
 Name = tuple[JobId, int, int]
 """Job, run, attempt."""
+
+StepName = tuple[JobId, int, int, int]
+"""Job, run, attempt, step."""
 
 
 class Agent:
@@ -48,7 +54,9 @@ class Agent:
         self._boot_id = world.rng.randbytes(16)
         self._outbox = world.rng.randbytes(16)
         self._number = 0
-        self._queue: deque[ReportRun] = deque()
+        self._queue: deque[ReportRun | ReportStep] = deque()
+        self._steps: dict[StepName, bool] = {}
+        """Steps that were launched or voided here, and whether each still lives."""
         self._ended: set[Name] = set()
         self._voided: set[Name] = set()
 
@@ -93,6 +101,11 @@ class Agent:
             self._launch((effect.job_id, effect.run, effect.attempt))
         elif isinstance(effect, KillRun):
             self._kill((effect.job_id, effect.run, effect.attempt))
+        elif isinstance(effect, LaunchStep):
+            run = (effect.job_id, effect.run, effect.attempt)
+            self._launch_step((*run, effect.step.step_id))
+        elif isinstance(effect, KillStep):
+            self._end_step((effect.job_id, effect.run, effect.attempt, effect.step_id), 9)
 
     def _launch(self, name: Name) -> None:
         job_id, run, attempt = name
@@ -111,6 +124,28 @@ class Agent:
             self._report(name, NodeShareState.LAUNCHED, 0)
         self._world.after(rng.random() * rng.choice((0.5, 2.0, 8.0)), self._end, name, 0)
 
+    def _launch_step(self, name: StepName) -> None:
+        if name in self._steps:
+            return
+        if name[:3] not in self.alive:
+            self._end_step(name, 0)
+            return
+        self._world.tell(self.node, "launches step", name)
+        self._world.counts["step launched"] += 1
+        self._steps[name] = True
+        if self._world.rng.random() < 0.5:
+            self._report_step(name, NodeShareState.LAUNCHED, 0)
+        self._world.after(self._world.rng.random() * 2.0, self._end_step, name, 0)
+
+    def _end_step(self, name: StepName, signal: int) -> None:
+        """End a step, or see to it that it never begins; say so once."""
+        lives = self._steps.get(name)
+        self._steps[name] = False
+        if lives is None:
+            self._report_step(name, NodeShareState.VOID, 0)
+        elif lives:
+            self._report_step(name, NodeShareState.ENDED, signal)
+
     def _kill(self, name: Name) -> None:
         job_id, run, attempt = name
         if self.ran.get((job_id, run)) == attempt:
@@ -128,6 +163,9 @@ class Agent:
             self._world.tell(self.node, "has seen the end of", name)
             self._ended.add(name)
             self.alive.discard(name)
+            for step in [each for each, lives in self._steps.items() if lives]:
+                if step[:3] == name:
+                    self._end_step(step, 9)
             self._report(name, NodeShareState.ENDED, signal)
 
     # -- what it reports
@@ -142,6 +180,28 @@ class Agent:
                 job_id=job_id,
                 run=run,
                 attempt=attempt,
+                state=state,
+                exit_code=0,
+                signal=signal,
+                out_of_memory=False,
+                age_ns=int(self._world.rng.random() * 1e9),
+            )
+        )
+        if len(self._queue) == 1:
+            self._send()
+
+    def _report_step(self, name: StepName, state: NodeShareState, signal: int) -> None:
+        self._number += 1
+        job_id, run, attempt, step_id = name
+        self._queue.append(
+            ReportStep(
+                node=self.node,
+                outbox=self._outbox,
+                number=self._number,
+                job_id=job_id,
+                run=run,
+                attempt=attempt,
+                step_id=step_id,
                 state=state,
                 exit_code=0,
                 signal=signal,

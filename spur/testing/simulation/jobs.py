@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from spur.testing.simulation.callers import ADMINISTRATOR, Caller, Callers, Outcome, user
 from spur.testing.simulation.checks import Checks
 from spur.testing.simulation.member import Violation
@@ -10,6 +12,7 @@ from spur.values.arrays import TaskSet
 from spur.values.ids import JobId, PartitionName
 from spur.values.jobspec import JobSpec, ResourceAsk, Sharing
 from spur.values.states import Hold
+from spur.values.steps import Dealing
 from spur.values.tres import Per
 from spur.wire.calls import Refused
 from spur.wire.declare import Attachment, Request
@@ -21,6 +24,7 @@ from spur.wire.jobs import (
     RequeueJob,
     SubmitJob,
 )
+from spur.wire.steps import KEY_SIZE, CancelStep, StartStep, StepAccepted, StepAsk
 
 __all__ = ["MAIN", "People", "submission"]
 
@@ -39,6 +43,33 @@ JUDGED_CODES = frozenset(
     }
 )
 """What a request about a job that exists may be refused for."""
+
+STEP_CODES = JUDGED_CODES | {"step-busy", "step-too-large", "step-unavailable"}
+"""What a step may be refused for in such a job."""
+
+STEP_TRIES = 4
+"""How many steps one asks for, started or not."""
+
+STEP = StepAsk(
+    nodes_min=0,
+    nodes_max=0,
+    tasks=0,
+    tasks_per_node=0,
+    cpus_per_task=0,
+    memory_mib=0,
+    memory_per=Per.NODE,
+    gres=None,
+    nodes_required="",
+    nodes_excluded="",
+    relative=None,
+    dealing=Dealing.BLOCK,
+    plane=1,
+    arbitrary=False,
+    exact=True,
+    overlaps=False,
+    overcommits=False,
+)
+"""A step of a task."""
 
 
 def _spec(name: str, *, requeue: bool) -> JobSpec:
@@ -150,6 +181,8 @@ class People:
             if isinstance(outcome, JobAccepted):
                 world.counts["answered"] += 1
                 self.acknowledged[name] = (request_ids[0], outcome.job_id)
+                if not is_array and world.rng.random() < 0.5:
+                    self._step_on(caller, outcome.job_id, STEP_TRIES)
                 if world.rng.random() < 0.5:
                     delay_s = world.rng.random() * world.rng.choice((0.1, 3.0))
                     world.after(delay_s, self._change, outcome.job_id)
@@ -159,6 +192,31 @@ class People:
 
         world.counts["asked"] += 1
         request_ids.append(caller.ask(request, done, patience_s=PATIENCE_S))
+
+    def _step_on(self, caller: Caller, job_id: JobId, tries: int) -> None:
+        """Start steps in a job of one's own, as its script would, until it has ended."""
+        rng = self._world.rng
+
+        def done(outcome: Outcome) -> None:
+            if isinstance(outcome, Refused):
+                self._checks.refused(job_id, outcome, STEP_CODES)
+                if outcome.code == "job-ended":
+                    return
+            elif isinstance(outcome, StepAccepted):
+                self._world.counts["step accepted"] += 1
+                if rng.random() < 0.2:
+                    cancel = CancelStep(job_id, outcome.step_id, rng.random() < 0.5)
+                    caller.ask(cancel, cancelled, patience_s=PATIENCE_S)
+            if tries > 1 and not self.is_stopped:
+                self._world.after(rng.random() * 1.5, self._step_on, caller, job_id, tries - 1)
+
+        def cancelled(outcome: Outcome) -> None:
+            if isinstance(outcome, Refused):
+                self._checks.refused(job_id, outcome, STEP_CODES)
+
+        ask = replace(STEP, tasks=rng.choice((0, 1, 2, 3)), exact=rng.random() < 0.7)
+        request = StartStep(job_id, "step", ask, 0, rng.randbytes(KEY_SIZE))
+        caller.ask(request, done, patience_s=PATIENCE_S)
 
     def _change(self, job_id: JobId) -> None:
         """Ask something of a job that exists: nobody may say that it does not."""

@@ -25,7 +25,7 @@ from spur.testing.simulation.checks import Checks
 from spur.testing.simulation.jobs import MAIN, People, submission
 from spur.testing.simulation.member import NOON_NS, SimMember, Violation
 from spur.testing.simulation.plan import Plan
-from spur.testing.simulation.registers import FIRST_VALUE, Registers
+from spur.testing.simulation.registers import Registers
 from spur.testing.simulation.world import World
 from spur.values.config import ConfigFile
 from spur.values.configfile import CONFIG_FILE
@@ -129,7 +129,7 @@ class Load:
         names = iter(range(tries, 1 << 30))
 
         def make() -> Request:
-            return submission(f"register-{next(names)}", hold=True, priority=FIRST_VALUE)
+            return submission(f"register-{next(names)}", hold=True)
 
         def made(answer: Answer) -> None:
             if isinstance(answer, JobAccepted):

@@ -1,4 +1,4 @@
-"""Registers: held jobs whose priority is written and read, each a linearizable register."""
+"""Registers: held jobs whose nice value is written and read, each a linearizable register."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from spur.wire.jobs import (
 
 __all__ = ["FIRST_VALUE", "Registers"]
 
-FIRST_VALUE = 1
-"""The priority that a register is submitted with."""
+FIRST_VALUE = 0
+"""The nice value that a register is submitted with."""
 
 PATIENCE_S = 6.0
 BEFORE_ALL = JobId(0)
@@ -70,7 +70,7 @@ class Registers:
         if world.rng.random() < self._writes:
             self._value += 1
             action = self._value
-            request = UpdateJob(job_id, None, JobChanges(priority=self._value))
+            request = UpdateJob(job_id, None, JobChanges(nice=self._value))
         else:
             action = None
             request = QueryJobs(JobFilter(job_ids=(job_id,)), BEFORE_ALL, 10)
@@ -95,7 +95,7 @@ class Registers:
         self._world.counts["answered"] += 1
         result: Hashable = "written"
         if isinstance(outcome, JobPage):
-            result = page_views(outcome)[0].priority
+            result = page_views(outcome)[0].spec.nice
         self.history.append(replace(operation, returned=self._world.now_s, result=result))
 
     def judge(self) -> None:
