@@ -24,7 +24,9 @@ from spur.events.envelope import Actor, AttachmentRef
 from spur.projections.state import State
 from spur.values.errors import InvariantBroken, Rejection
 from spur.values.ids import NodeName
+from spur.values.members import Membership
 from spur.wire.cluster import ReplicaInfo
+from spur.wire.controllers import ControllerList
 from spur.wire.declare import Answer, Request, name_of
 
 __all__ = ["COMMANDS", "Attendance", "CommandType", "Context", "Decision", "command", "decide"]
@@ -54,6 +56,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     are met again."""
     replica: ReplicaInfo | None = None
     """What the controller that is called knows of itself; given to local requests alone."""
+    controllers: ControllerList | None = None
+    """What it knows of all of them; given to requests about controllers alone."""
     agents: Mapping[NodeName, Attendance] = MappingProxyType({})
     """What agents said of their nodes; empty on a controller that does not lead."""
     prepared: Any = None
@@ -67,6 +71,10 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
     events: tuple[Event, ...]
     answer: Answer
+    members: Membership | None = None
+    """Who takes part from now on: an entry of its own kind, which holds no events."""
+    hands_over: bool = False
+    """Another controller has to lead first, and to be asked then."""
     more: bool = False
     """A divisible command is not finished: log this part, then decide again with the next part's
     number. The answer of the last part counts."""
@@ -96,6 +104,8 @@ class CommandType:
     """It rests on what agents told the leader and not on the log: the leader alone answers."""
     needs_room: bool
     """It adds to what is kept: refused while the disk is low (LOG-CONTRACT 5.9)."""
+    about_controllers: bool
+    """Its context has what is known of all controllers."""
     remembered: bool
     """A repetition is recognised by the request's id; off for what carries a number of its own,
     as agents' reports do (LOG-CONTRACT 7.6): the shell logs those without their id."""
@@ -118,6 +128,7 @@ def command(
     local: bool = False,
     soft: bool = False,
     needs_room: bool = False,
+    about_controllers: bool = False,
     remembered: bool = True,
     prepare: Callable[[Any], Any] | None = None,
 ) -> Callable[[J], J]:
@@ -135,6 +146,7 @@ def command(
             local=local,
             soft=soft,
             needs_room=needs_room,
+            about_controllers=about_controllers,
             remembered=remembered,
             prepare=prepare,
             judge=judge,

@@ -192,20 +192,31 @@ class Core:
         return self._log.memberships.in_touch(self._log.commit)
 
     @property
+    def knows_of_itself(self) -> bool:
+        """The log here is long enough to tell of this replica's addition."""
+        return self.me <= member_id_at(self._log.memberships.index)
+
+    @property
+    def may_change_members(self) -> bool:
+        """This replica leads, and the last change of members is committed."""
+        return self.no_op_committed and self._log.memberships.index <= self._log.commit
+
+    @property
     def was_removed(self) -> bool:
         """A committed change left this replica out: it takes no part any more."""
         memberships = self._log.memberships
-        knows_of_its_addition = self.me <= member_id_at(memberships.index)
         return (
-            knows_of_its_addition
+            self.knows_of_itself
             and memberships.index <= self._log.commit
             and memberships.current.member(self.me) is None
         )
 
     def begin_with(self, membership: Membership) -> None:
         """Learn, before anything else happens, what was in force at the base of the log."""
+        former = self.members
         self._log.memberships.begin_with(membership)
-        self._elections.begin()
+        if self.members != former:
+            self._elections.begin()
 
     @property
     def is_leader(self) -> bool:

@@ -1,7 +1,8 @@
 """What replicas tell each other beside Raft: clock readings, and bytes to repair a file with.
 
 These messages carry no authority over the log: a reading is judged by the clock judge, and repair
-bytes are checked against the chain or their own digest before they are used.
+bytes are checked against the chain or their own digest before they are used. A new controller gets
+the key of the certificates' authority the same way; the shell deals with that.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import msgspec
 from spur.values.errors import PeerFault
 
 __all__ = [
+    "AuthorityAsk",
+    "AuthorityTell",
     "BlobPart",
     "ClockAsk",
     "ClockTell",
@@ -40,10 +43,18 @@ class ClockAsk(_Exchange, frozen=True, tag=1):
 
 
 class ClockTell(_Exchange, frozen=True, tag=2):
-    """A reading of the wall clock."""
+    """A reading of the wall clock, and how far the sender is."""
 
     sent_mono_ns: int
     wall_ns: int
+    stable: int
+    """Up to here its log is durable."""
+    history_from: int
+    """First index from which on its ledger is whole."""
+    erased_to: int
+    """What entries up to here erased is gone there."""
+    free_mib: int
+    """Free space on its disk; -1 when it has not looked yet."""
 
 
 class FetchSegment(_Exchange, frozen=True, tag=3):
@@ -78,7 +89,27 @@ class BlobPart(_Exchange, frozen=True, tag=6):
     data: bytes
 
 
-Exchange = ClockAsk | ClockTell | FetchSegment | SegmentPart | FetchBlob | BlobPart
+class AuthorityAsk(_Exchange, frozen=True, tag=7):
+    """Ask for the cluster's authority: what a controller lacks that was added later."""
+
+
+class AuthorityTell(_Exchange, frozen=True, tag=8):
+    """The cluster's authority, as PEM. Goes from member to member over mutual TLS alone."""
+
+    certificate: bytes
+    key: bytes
+
+
+Exchange = (
+    ClockAsk
+    | ClockTell
+    | FetchSegment
+    | SegmentPart
+    | FetchBlob
+    | BlobPart
+    | AuthorityAsk
+    | AuthorityTell
+)
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER: msgspec.msgpack.Decoder[list[Exchange]] = msgspec.msgpack.Decoder(list[Exchange])

@@ -7,6 +7,7 @@ OperatorFault
   AlreadyCreated       there is one already
   ForeignDirectory     files of another cluster, disk or incarnation
   NewerFormat          written by a newer release
+  RemovedFromCluster   the members go on without this one
   StorageDamaged       bytes are not what was written
     GenesisDamaged     the same bytes are on every member
     WalDamaged         not repairable: what was acknowledged may be missing
@@ -33,6 +34,7 @@ __all__ = [
     "NewerFormat",
     "NotCreated",
     "PromiseLost",
+    "RemovedFromCluster",
     "SnapshotDamaged",
     "StorageDamaged",
     "WalDamaged",
@@ -76,6 +78,20 @@ class ForeignDirectory(OperatorFault):
 
 class NewerFormat(OperatorFault):
     """The files were written by a newer release."""
+
+
+class RemovedFromCluster(OperatorFault):
+    """The cluster goes on without this replica."""
+
+    def __init__(self, node_id: int) -> None:
+        self.node_id = node_id
+        super().__init__(
+            f"controller {node_id} was removed from the cluster, so it stops; its directory is of"
+            " no use any more, and a host is added again with an empty one"
+        )
+
+    def __reduce__(self) -> tuple[type[RemovedFromCluster], tuple[int]]:
+        return type(self), (self.node_id,)
 
 
 class StorageDamaged(OperatorFault):

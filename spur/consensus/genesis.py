@@ -62,6 +62,14 @@ class Genesis(msgspec.Struct, frozen=True, array_like=True, gc=False, kw_only=Tr
         """The record as it is hashed, sent and stored."""
         return _ENCODER.encode(self)
 
+    @classmethod
+    def decode(cls, record: bytes) -> Genesis:
+        """Return what `encoded` was made of.
+
+        Raises: GenesisDamaged, NewerFormat.
+        """
+        return _decode(record)
+
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(Genesis)
@@ -117,6 +125,10 @@ def load_genesis(disk: Disk) -> Genesis:
             "the genesis file is damaged; every member of the cluster holds the same bytes, so "
             "copy it from another one"
         )
+    return _decode(record)
+
+
+def _decode(record: bytes) -> Genesis:
     form = msgspec.msgpack.decode(record)[0]
     if form > GENESIS_FORMAT:
         raise NewerFormat(

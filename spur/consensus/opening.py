@@ -22,14 +22,17 @@ from spur.consensus.disk import Disk
 from spur.consensus.faults import ForeignDirectory, LedgerDamaged
 from spur.consensus.genesis import Genesis, load_genesis
 from spur.consensus.ledger import Ledger, begin_behind
-from spur.consensus.membership import Membership
+from spur.consensus.membership import GENESIS_MEMBERS_MAX, Membership
 from spur.consensus.replica import Clocks, Replica, ReplicaSettings, Storage
 from spur.consensus.snapshots import Snapshot, SnapshotStore
-from spur.consensus.wal import Recovered, Wal, WalIdentity, require_reach
+from spur.consensus.wal import Recovered, Wal, WalIdentity, read_identity, require_reach
 from spur.events.envelope import Entry
 from spur.values.errors import InvariantBroken
 
-__all__ = ["ReplicaOptions", "create_replica", "identity_of", "open_replica"]
+__all__ = ["ReplicaOptions", "create_learner", "create_replica", "identity_of", "open_replica"]
+
+SEEDS_FILE = "seeds"
+"""In the directory of a member that was added later: the membership at that time."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +65,67 @@ def identity_of(genesis: Genesis, me: int) -> WalIdentity:
     )
 
 
+def _identity_at(disk: Disk, genesis: Genesis, me: int) -> WalIdentity:
+    """Return whose directory it is: a founding member's, or that of the one added under this id.
+
+    Raises: ForeignDirectory when it is another's; WalLost when nothing tells.
+    """
+    if me <= GENESIS_MEMBERS_MAX:
+        return identity_of(genesis, me)
+    found = read_identity(disk)
+    if found.node_id != me:
+        raise ForeignDirectory(
+            f"the write-ahead log here is node {found.node_id}'s, and this is node {me}; the"
+            " directory is another controller's, or node_id is wrong; nothing was changed"
+        )
+    return WalIdentity(
+        cluster_id=genesis.cluster_id,
+        incarnation=genesis.incarnation,
+        node_id=me,
+        disk_id=found.disk_id,
+    )
+
+
+def create_learner(
+    disk: Disk,
+    genesis: Genesis,
+    *,
+    me: int,
+    disk_id: bytes,
+    members: Membership,
+    options: ReplicaOptions,
+) -> None:
+    """Make the directory of a member that was added to a cluster that lives already.
+
+    `members` are those of its addition. An interrupted creation is simply done again.
+
+    Raises: AlreadyCreated, DiskFault.
+    """
+    identity = WalIdentity(
+        cluster_id=genesis.cluster_id,
+        incarnation=genesis.incarnation,
+        node_id=me,
+        disk_id=disk_id,
+    )
+    file = disk.open(SEEDS_FILE, create=True)
+    try:
+        file.write_at(0, members.encode())
+        file.sync()
+    finally:
+        file.close()
+    Wal.create(disk, identity, genesis, segment_bytes=options.wal_segment_bytes)
+
+
+def _read_seeds(disk: Disk) -> Membership | None:
+    if not disk.exists(SEEDS_FILE):
+        return None
+    file = disk.open(SEEDS_FILE)
+    try:
+        return Membership.decode(file.read_at(0, file.size()))
+    finally:
+        file.close()
+
+
 def create_replica(disk: Disk, genesis: Genesis, *, me: int, options: ReplicaOptions) -> None:
     """Make the directory of a founding member; an interrupted creation is simply done again.
 
@@ -78,7 +142,8 @@ def open_replica(
     Raises: what `Wal.open`, `Ledger.open` and `load_genesis` raise; nothing was acknowledged.
     """
     genesis = load_genesis(disk)
-    identity = identity_of(genesis, me)
+    identity = _identity_at(disk, genesis, me)
+    seeds = _read_seeds(disk)
     wal, found = Wal.open(disk, identity, segment_bytes=options.wal_segment_bytes)
     notes = [found.cut] if found.cut else []
     snapshots = SnapshotStore.open(disk, cluster_id=genesis.cluster_id)
@@ -95,7 +160,8 @@ def open_replica(
         settings=options.core,
         rng=rng,
         hard=found.hard,
-        membership=Membership.decode(genesis.membership),
+        # As far as is known before the ledger is read: the replica learns it when it attaches.
+        membership=_membership_at_first(genesis, snapshots),
         base_index=ledger.last,
         base_term=ledger.last_term,
         entries=entries,
@@ -103,11 +169,22 @@ def open_replica(
     )
     ledger.breathe = options.breathe
     storage = Storage(
-        genesis=genesis, wal=wal, ledger=ledger, blobs=blobs, snapshots=snapshots, notes=notes
+        genesis=genesis,
+        wal=wal,
+        ledger=ledger,
+        blobs=blobs,
+        snapshots=snapshots,
+        seeds=seeds,
+        notes=notes,
     )
     return Replica(
         identity=identity, core=core, storage=storage, settings=options.replica, clocks=clocks
     )
+
+
+def _membership_at_first(genesis: Genesis, snapshots: SnapshotStore) -> Membership:
+    snapshot = snapshots.latest()
+    return Membership.decode(genesis.membership if snapshot is None else snapshot.membership)
 
 
 def _open_ledger(

@@ -19,6 +19,7 @@ import msgspec
 
 from spur.events.envelope import Entry
 from spur.wire.cluster import ReplicaInfo
+from spur.wire.controllers import ControllerList
 
 __all__ = ["Log", "Machine", "Refusal", "SnapshotSource", "TimedLog"]
 
@@ -104,6 +105,23 @@ class TimedLog(Log, Protocol):
 
     def accept_clock(self) -> None:
         """A person vouches for this machine's clock."""
+        ...
+
+    def controllers(self) -> ControllerList:
+        """Return what this replica knows of all members."""
+        ...
+
+    def level_learner(self) -> int:
+        """Return the id of a learner that may be promoted now, or 0."""
+        ...
+
+    def hand_over(self) -> bool:
+        """Begin to hand the lead to the voter that is best for it; False when there is none."""
+        ...
+
+    @property
+    def is_handing_over(self) -> bool:
+        """The lead is on its way to another one; given up after an election timeout."""
         ...
 
     def silence_ns(self) -> int:

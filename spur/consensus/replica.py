@@ -15,10 +15,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from spur.consensus.blobs import BlobStore
 from spur.consensus.boxes import Ready, Want, WantChunk
 from spur.consensus.clock import ClockJudge
 from spur.consensus.committed import CommittedReads
@@ -32,25 +30,35 @@ from spur.consensus.exchange import (
     FetchSegment,
     SegmentPart,
 )
-from spur.consensus.faults import PromiseLost, SnapshotDamaged, StorageDamaged
-from spur.consensus.genesis import Genesis
-from spur.consensus.ledger import Ledger, LedgerDamaged
-from spur.consensus.membership import Membership
+from spur.consensus.faults import (
+    PromiseLost,
+    RemovedFromCluster,
+    SnapshotDamaged,
+    StorageDamaged,
+)
+from spur.consensus.ledger import LedgerDamaged
+from spur.consensus.membership import Member, Membership
 from spur.consensus.messages import Append, Message, SnapshotChunk
+from spur.consensus.parts import Clocks, Job, Lane, ReplicaSettings, Storage
 from spur.consensus.port import Machine, Refusal
 from spur.consensus.repair import Repair, Repaired, digests_of
+from spur.consensus.roster import Known, Roster
 from spur.consensus.scrub import Scrub
-from spur.consensus.snapshots import Snapshot, SnapshotStore
+from spur.consensus.snapshots import Snapshot
 from spur.consensus.supply import Chunk, Supply
-from spur.consensus.wal import Wal, WalIdentity
-from spur.events.envelope import Entry
+from spur.consensus.wal import WalIdentity
+from spur.events.envelope import Entry, EntryKind
 from spur.wire.cluster import ReplicaInfo
+from spur.wire.controllers import ControllerList
 
 __all__ = ["Clocks", "Job", "Replica", "ReplicaSettings", "Storage"]
 
 
 CLOCK_PROBE_TICKS = 30
 """Ticks between two questions for the peers' clocks, about a second."""
+
+PROMOTION_TICKS = 10
+"""Ticks between two looks for a learner that is level."""
 
 LANES = ("wal", "ledger", "chores")
 
@@ -72,64 +80,6 @@ REPLAY_BYTES = 4 << 20
 """Bytes of the ledger given to the machine at once when it starts."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReplicaSettings:
-    """Limits of a replica; none of them may change what is decided."""
-
-    commit_slice: int = 1000
-    """Entries given to the machine in one turn; the loop breathes between slices."""
-    memory_entries: int = 20_000
-    """Committed entries kept in memory for followers that are a little late."""
-    memory_bytes: int = 16 << 20
-    """Bytes of bodies and blobs of such entries."""
-    serve_bytes: int = 192 * 1024
-    """Bytes read from the ledger at once for a late member."""
-    sync_ledger_every: int = 4096
-    """Entries after which the ledger is synced, so that the WAL may be recycled."""
-    snapshot_lag: int = 200_000
-    """A member that lacks more entries than this gets a snapshot, when there is one."""
-
-
-@dataclass
-class Storage:
-    """The four stores of one replica's directory, and what the cluster is."""
-
-    genesis: Genesis
-    wal: Wal
-    ledger: Ledger
-    blobs: BlobStore
-    snapshots: SnapshotStore
-    notes: list[str] = field(default_factory=list)
-    """Sentences on what was found damaged and what was mended; the shell takes and says them."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """Blocking work: `run` may block, `finish` takes its result on the loop."""
-
-    lane: str
-    run: Callable[[], Any]
-    finish: Callable[[Any], None]
-
-
-class Clocks(Protocol):
-    """The two clocks of this machine."""
-
-    def wall_ns(self) -> int:
-        """Return the wall clock, UTC."""
-        ...
-
-    def mono_ns(self) -> int:
-        """Return a clock that is never set and counts while the machine sleeps."""
-        ...
-
-
-@dataclass
-class _Lane:
-    busy: bool = False
-    queue: deque[Job] = field(default_factory=deque)
-
-
 class Replica:
     """A member of the cluster's log. Implements `Log` for its machine."""
 
@@ -146,6 +96,11 @@ class Replica:
         self.core = core
         self.clocks = clocks
         self.judge = ClockJudge(core.me, core.members.voters())
+        self.roster = Roster(core)
+        self.free_mib = -1
+        """Set by the shell: free space on the disk."""
+        self._base_members = Membership.decode(storage.genesis.membership)
+        """In force where the machine stands, while it is given the ledger."""
         self.is_attached = False
         self.acknowledges = True
         """Cleared by the shell at the second disk mark: no entry is taken, and no lead kept."""
@@ -158,7 +113,7 @@ class Replica:
         self._fetched = 0
         """Attachments that came from peers and were not told of yet."""
         self._machine: Machine
-        self._lanes = {lane: _Lane() for lane in LANES}
+        self._lanes = {lane: Lane() for lane in LANES}
         self._delivered = storage.ledger.last
         self._recorded = storage.ledger.last
         self._unrecorded: deque[Entry] = deque()
@@ -173,6 +128,8 @@ class Replica:
         """Up to here neither blobs nor snapshots hold what was erased; the WAL has its own mark."""
         self._installing = False
         self._led_term = 0
+        self._handed_over_in = 0
+        """The term in which it was tried to hand the lead over because of the disk."""
         self._position = 0
         self._serving: set[int] = set()
         self._lost_peers: set[int] = set()
@@ -247,9 +204,55 @@ class Replica:
             recorded=self._recorded,
             history_from=self.storage.ledger.first,
             snapshot_index=self._snapshot_index,
-            erased_to=min(self._erased_to, max(0, self.storage.wal.held_from - 1)),
+            erased_to=self._erased(),
             stall_ns_max=max(self.stalls_ns, default=0),
         )
+
+    def _erased(self) -> int:
+        return min(self._erased_to, max(0, self.storage.wal.held_from - 1))
+
+    # -- members
+    def controllers(self) -> ControllerList:
+        """Return what this replica knows of all members."""
+        mine = Known(self.core.stable, self.storage.ledger.first, self._erased(), self.free_mib)
+        genesis = self.storage.genesis.encoded
+        return self.roster.list(self.neighbours(), mine, self.clocks.mono_ns(), genesis)
+
+    def neighbours(self) -> tuple[Member, ...]:
+        """Return whom this replica speaks with, itself included.
+
+        A new member's log does not tell of its own addition at first: then those who were members
+        at that time.
+        """
+        core = self.core
+        seeds = self.storage.seeds
+        if seeds is None or core.knows_of_itself:
+            return core.in_touch
+        return seeds.members
+
+    def _peers(self) -> tuple[int, ...]:
+        return tuple(member.id for member in self.neighbours() if member.id != self.core.me)
+
+    def level_learner(self) -> int:
+        """Return the id of a learner that may be promoted now, or 0."""
+        if self._ticks % PROMOTION_TICKS or not self.core.may_change_members:
+            return 0
+        return self.roster.level_learner(self.clocks.mono_ns())
+
+    def hand_over(self, *, free_mib_min: int = -1) -> bool:
+        """Begin to hand the lead to the voter that is best for it; False when there is none.
+
+        With `free_mib_min`, to one that has told of so much free space.
+        """
+        if self.core.transferring_to:
+            return True
+        successor = self.roster.successor(self.clocks.mono_ns(), free_mib_min)
+        return successor != 0 and self.core.transfer(successor)
+
+    @property
+    def is_handing_over(self) -> bool:
+        """The lead is on its way to another one; given up after an election timeout."""
+        return self.core.transferring_to != 0
 
     def accept_clock(self) -> None:
         """A person vouches for this machine's clock: its next step is taken."""
@@ -269,6 +272,7 @@ class Replica:
             except SnapshotDamaged:
                 continue
             self._position = self._snapshot_index = snapshot.index
+            self._base_members = Membership.decode(snapshot.membership)
             break
         self.storage.notes.extend(
             f"{damage}; an older one or the ledger takes its place"
@@ -283,8 +287,11 @@ class Replica:
                 batch = ledger.read(self._position + 1, ledger.last, REPLAY_BYTES)
                 self._machine.committed(batch)
                 self._position = batch[-1].index
+                for entry in batch:
+                    if entry.kind == EntryKind.MEMBERSHIP:
+                        self._base_members = Membership.decode(entry.body)
         except LedgerDamaged as damage:
-            if not core.members.peers_of(core.me):
+            if not self._peers():
                 raise StorageDamaged(
                     f"{damage}, but there is none, and no snapshot behind it is whole: the state"
                     " can't be known; put a backup of this directory in its place; nothing was"
@@ -295,6 +302,7 @@ class Replica:
                 f"{damage}; until then this controller stays outside of the cluster"
             )
             return
+        core.begin_with(self._base_members)
         self.is_attached = True
         self._tend_blobs((), 0)
 
@@ -314,6 +322,10 @@ class Replica:
                     to=message.sender,
                     sent_mono_ns=message.sent_mono_ns,
                     wall_ns=self.clocks.wall_ns(),
+                    stable=self.core.stable,
+                    history_from=self.storage.ledger.first,
+                    erased_to=self._erased(),
+                    free_mib=self.free_mib,
                 )
             )
         elif isinstance(message, ClockTell):
@@ -323,14 +335,16 @@ class Replica:
                 sent_mono_ns=message.sent_mono_ns,
                 received_mono_ns=self.clocks.mono_ns(),
             )
+            self.roster.heard(message, self.clocks.mono_ns())
         elif isinstance(message, FetchSegment | FetchBlob):
             self._later("ledger", lambda: self.repair.read(message), self._answer)
-        else:
+        elif isinstance(message, SegmentPart | BlobPart):
             self._collect(message)
 
     def tick(self) -> None:
         """Let one tick of time pass."""
-        peers = self.core.members.peers_of(self.core.me)
+        peers = self._peers()
+        self.judge.set_voters(self.core.members.voters())
         if self._ticks % CLOCK_PROBE_TICKS == 0:
             self._ask_clocks(peers)
         self._tell_lost_peers()
@@ -344,10 +358,24 @@ class Replica:
             )
             self.core.may_campaign = fit
             if not fit and self.core.is_leader:
-                self.core.step_down()
+                self._leave_the_lead()
             self.core.tick()
             if self.core.leader:
                 self._leader_heard_ns = self.clocks.mono_ns()
+
+    def _leave_the_lead(self) -> None:
+        """Let another one lead. With a full disk that can wait for a successor; a wrong clock not.
+
+        Source: LOG-CONTRACT 4.1, 5.9.
+        """
+        core = self.core
+        if core.transferring_to:
+            return
+        is_disk = not self.acknowledges and core.term != self._handed_over_in
+        if is_disk and self.hand_over(free_mib_min=self.free_mib + 1):
+            self._handed_over_in = core.term
+        else:
+            core.step_down()
 
     def _ask_clocks(self, peers: Sequence[int]) -> None:
         mono_ns = self.clocks.mono_ns()
@@ -384,7 +412,7 @@ class Replica:
         def ask(found: tuple[list[int], list[bytes]]) -> None:
             self._looking = False
             # A lone controller goes on with what it has; its next copy may be a backup.
-            if self.core.members.peers_of(self.core.me):
+            if self._peers():
                 for number in found[0]:
                     self.repair.want_segment(number)
                 for digest in found[1]:
@@ -467,6 +495,8 @@ class Replica:
             return False
         if self.core.lost:
             raise PromiseLost(self.core.last)
+        if self.core.was_removed:
+            raise RemovedFromCluster(self.core.me)
         self._tell_role()
         more = self._deliver()
         for token, index in self.core.take_reads():
@@ -521,7 +551,7 @@ class Replica:
             self._led_term = core.term
             self._lost_peers.clear()
             self.judge.begin_term(self.clocks.mono_ns())
-            self._ask_clocks(core.members.peers_of(core.me))
+            self._ask_clocks(self._peers())
             self._machine.leading(core.term)
 
     def _tell_lost_peers(self) -> None:

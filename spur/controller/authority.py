@@ -11,6 +11,7 @@ is asked, and however often, the same host gets the same bytes.
 from __future__ import annotations
 
 import hashlib
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -98,6 +99,31 @@ class Authority:
         ):
             raise OperatorFault(f"{directory}: the authority's key is not that of its certificate")
         return cls(key, certificate)
+
+    @classmethod
+    def restore(cls, directory: Path, certificate: bytes, key: bytes) -> Authority:
+        """Write the authority that another controller gave, and return it.
+
+        Raises: OperatorFault when key and certificate don't belong together, or can't be written.
+        """
+        try:
+            scratch = directory.with_name(f"{directory.name}.new")
+            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.mkdir(mode=0o700)
+            write_new(scratch / _KEY_FILE, key)
+            write_new(scratch / _CERTIFICATE_FILE, certificate)
+            cls.open(scratch)
+            sync_directory(scratch)
+            scratch.rename(directory)
+            sync_directory(directory.parent)
+        except OSError as error:
+            raise OperatorFault(f"{directory} can't be written: {error.strerror}") from error
+        return cls.open(directory)
+
+    @property
+    def key(self) -> bytes:
+        """The authority's private key as PEM; for another controller's disk, and nobody else."""
+        return key_pem(self._key)
 
     @property
     def certificate(self) -> bytes:

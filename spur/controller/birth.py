@@ -23,6 +23,7 @@ from spur.controller.authority import Authority
 from spur.controller.settings import SETTINGS_FILE
 from spur.server.credentials import write_credentials
 from spur.values.errors import OperatorFault
+from spur.values.ids import NAME_GRAMMAR, is_name
 from spur.wire.hello import HostName
 
 __all__ = [
@@ -48,30 +49,38 @@ class NewController:
     directory: Path
     raft_address: str
     rpc_address: str
+    name: str = ""
+    """Of its host; without one it is c1, c2 and so on, in the order of the controllers."""
 
 
 def add_create_verb(verbs: _SubParsersAction[ArgumentParser]) -> None:
     """Add the verb `create` to spurctld's command line; its option is `controllers`."""
     verb = verbs.add_parser("create", help="make a cluster of 1, 3 or 5 controllers")
     verb.add_argument(
-        "controllers", nargs="+", type=_new_controller, metavar="DIR=RAFT_ADDRESS,RPC_ADDRESS"
+        "controllers",
+        nargs="+",
+        type=_new_controller,
+        metavar="DIR=RAFT_ADDRESS,RPC_ADDRESS[,NAME]",
     )
 
 
 def _new_controller(text: str) -> NewController:
     directory, equals, addresses = text.partition("=")
-    raft, comma, rpc = addresses.partition(",")
+    raft, comma, rest = addresses.partition(",")
+    rpc, _, name = rest.partition(",")
     if not (directory and equals and comma):
         raise ArgumentTypeError(
             f"{text!r} is not DIR=RAFT_ADDRESS,RPC_ADDRESS, such as"
             " /var/lib/spur=10.0.0.1:6821,10.0.0.1:6816"
         )
+    if name and (not is_name(name) or name.isdigit()):
+        raise ArgumentTypeError(f"{name!r} is no controller's name: it takes {NAME_GRAMMAR}")
     for address in (raft, rpc):
         try:
             parse_tcp_address(address)
         except ValueError as error:
             raise ArgumentTypeError(str(error)) from error
-    return NewController(directory=Path(directory), raft_address=raft, rpc_address=rpc)
+    return NewController(directory=Path(directory), raft_address=raft, rpc_address=rpc, name=name)
 
 
 def give_birth(
@@ -101,9 +110,18 @@ def give_birth(
     now = now or datetime.fromtimestamp(time.time(), UTC)
     cluster_id = secrets.token_bytes(16)
     members = tuple(
-        Member(number, secrets.token_bytes(16), True, new.raft_address, new.rpc_address)
+        Member(
+            number,
+            secrets.token_bytes(16),
+            True,
+            new.raft_address,
+            new.rpc_address,
+            new.name or f"c{number}",
+        )
         for number, new in enumerate(controllers, 1)
     )
+    if len({member.name for member in members}) < len(members):
+        raise OperatorFault("two controllers have the same name; nothing was made")
     genesis = Genesis(
         cluster_id=cluster_id,
         membership=Membership(members).encode(),

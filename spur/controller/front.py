@@ -45,8 +45,10 @@ from spur.projections.undo import forget_undo, undo_to
 from spur.values.errors import InvariantBroken, Rejection
 from spur.values.ids import HostId, NodeName
 from spur.values.limits import LimitExceeded
+from spur.values.members import ByWhom
 from spur.wire.calls import Answered, Call, Refused, Reply
 from spur.wire.cluster import AcceptClock, Checkpoint, Tick
+from spur.wire.controllers import PromoteController
 from spur.wire.declare import Request, encode_request
 from spur.wire.nodes import MarkNodeLost
 from spur.wire.registry import UnreadableRequest, decode_request, encode_answer
@@ -92,6 +94,8 @@ class Front:
         self._held: deque[Asked] = deque()
         """Until this leader is ready to decide."""
         self._parts: deque[Asked] = deque()
+        self._handing: list[Asked] = []
+        """Until another controller leads, which is to be asked then."""
         self._waiting = Waiting(lambda: self._log)
         self._queries = Queries(self, lambda: self._log, services=services, waiting=self._waiting)
 
@@ -176,31 +180,75 @@ class Front:
             disk_is_low=self.disk_is_low,
             resume_after=asked.resume_after,
             prepared=asked.prepared,
+            controllers=self._log.controllers() if command.about_controllers else None,
         )
         decision = decide(state, asked.request, context)
         if isinstance(decision, Rejection):
             self._confirm(asked, decision)
+        elif decision.hands_over:
+            self._hand_over(asked)
+        elif decision.members is not None:
+            self._change_members(asked, decision, context)
+        else:
+            mark = RequestMark(
+                principal=principal,
+                id=request_id,
+                since=call.since,
+                hash=digest,
+                answer=b"" if decision.more else encode_answer(decision.answer),
+                part=part,
+                parts=0 if decision.more else part,
+            )
+            self._log_events(asked, decision, context, mark, blobs)
+
+    def _log_events(
+        self,
+        asked: Asked,
+        decision: Decision,
+        context: Context,
+        mark: RequestMark,
+        blobs: tuple[bytes, ...],
+    ) -> None:
+        """Put the events of a decision into the log, if it has any, and answer."""
+        if not decision.events and not decision.more and mark.part == 1:
+            self._confirm(asked, Answered(mark.answer))
             return
-        answer = encode_answer(decision.answer)
-        if not decision.events and not decision.more and part == 1:
-            self._confirm(asked, Answered(answer))
-            return
-        mark = RequestMark(
-            principal=principal,
-            id=request_id,
-            since=call.since,
-            hash=digest,
-            answer=b"" if decision.more else answer,
-            part=part,
-            parts=0 if decision.more else part,
-        )
+        command = COMMANDS[type(asked.request)]
         refused = self._append(decision, mark, context, command.name, blobs)
         if refused is not None:
             self._confirm(asked, refused)
         elif decision.more:
             self._parts.append(replace(asked, resume_after=decision.resume_after))
         else:
-            self._waiting.answer_at(state.index, asked.respond, self.reply(call, Answered(answer)))
+            self._answer(asked, mark.answer)
+
+    def _answer(self, asked: Asked, answer: bytes) -> None:
+        """Answer when the entry that was appended last is committed."""
+        reply = self.reply(asked.call, Answered(answer))
+        self._waiting.answer_at(self.state.index, asked.respond, reply)
+
+    def _change_members(self, asked: Asked, decision: Decision, context: Context) -> None:
+        """Put the members of a decision into the log: an entry of its own kind."""
+        state, actor = self.state, context.actor
+        if decision.members is None:
+            raise InvariantBroken("a change of members was decided that names none")
+        who = ByWhom(context.now_ns, actor.uid, actor.host_id, actor.host_role)
+        body = decision.members.encode(who)
+        entry = Entry(state.index + 1, self._log.term, EntryKind.MEMBERSHIP, body)
+        apply(state, entry)
+        refused = self._propose(entry)
+        if refused is None:
+            self._answer(asked, encode_answer(decision.answer))
+        else:
+            self._confirm(asked, refused)
+
+    def _hand_over(self, asked: Asked) -> None:
+        """Let another controller lead, to which the caller is sent then."""
+        if self._log.hand_over():
+            self._handing.append(asked)
+        else:
+            why = "no other voter could lead now; nothing was changed"
+            self._confirm(asked, Rejection("busy", why, "ask again when all of them are level"))
 
     def _stamp(self, request: Request) -> int | None:
         try:
@@ -242,9 +290,16 @@ class Front:
             if error.limit is not None:
                 return Rejection("limit-exceeded", f"{error.limit}; nothing was changed")
             return Rejection("fault", f"{error}; nothing was changed")
-        proposed = self._log.propose(EntryKind.EVENTS, body, blobs)
+        refused = self._propose(entry)
+        if refused is None and applied.effects:
+            self._effects[entry.index] = applied.effects
+        return refused
+
+    def _propose(self, entry: Entry) -> Rejection | None:
+        """Append an entry that is applied for trial; undo it when the log does not take it."""
+        proposed = self._log.propose(entry.kind, entry.body, entry.blobs)
         if isinstance(proposed, Refusal):
-            undo_to(state, entry.index - 1)
+            undo_to(self.state, entry.index - 1)
             return Rejection(
                 "busy" if proposed.code == "busy" else "ask-again",
                 f"the log does not take the entry now ({proposed.code}); nothing was changed",
@@ -254,8 +309,6 @@ class Front:
                 f"entry {entry.index} of term {entry.term} was applied, and"
                 f" {proposed.index} of {proposed.term} appended"
             )
-        if applied.effects:
-            self._effects[entry.index] = applied.effects
         return None
 
     # -- answers
@@ -322,11 +375,23 @@ class Front:
             return
         if now_ns is None:
             return
+        self._look_after_members()
         if state.index - state.checkpoint_index >= CHECKPOINT_ENTRIES:
             self._ask_itself(Checkpoint())
         due_ns = next_due_ns(state)
         if due_ns is not None and due_ns <= now_ns:
             self._ask_itself(Tick())
+
+    def _look_after_members(self) -> None:
+        """Promote who is level; give up to hand the lead over when nobody takes it."""
+        learner = self._log.level_learner()
+        if learner:
+            self._ask_itself(PromoteController(str(learner)))
+        if self._handing and not self._log.is_handing_over:
+            handing, self._handing = self._handing, []
+            why = "the lead could not be handed over; nothing was changed"
+            for asked in handing:
+                self._confirm(asked, Rejection("busy", why))
 
     def _ask_itself(self, request: Request) -> None:
         call = Call(0, b"", self.commit, 0, 0, None, encode_request(request))
@@ -401,9 +466,10 @@ class Front:
         self._services.following()
         self._effects.clear()
         self._waiting.lost()
-        for asked in (*self._held, *self._parts):
+        for asked in (*self._held, *self._parts, *self._handing):
             asked.respond(self.not_here(asked.call))
         self._held.clear()
+        self._handing.clear()
         self._parts.clear()
 
     def barrier_passed(self, token: int, index: int | None) -> None:

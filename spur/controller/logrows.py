@@ -17,6 +17,7 @@ from spur.consensus.membership import Membership
 from spur.events.codec import decode_envelope
 from spur.events.declare import Event, IgnoredEvent
 from spur.events.envelope import Actor, Entry, EntryKind, Envelope
+from spur.values.members import by_whom
 
 __all__ = ["ERASED", "REDACTED", "Row", "entry_row", "event_rows", "format_time", "full_row"]
 
@@ -93,6 +94,8 @@ def full_row(entry: Entry, chain: bytes, is_erased: Callable[[bytes], bool]) -> 
     }
     if entry.kind == EntryKind.MEMBERSHIP:
         row["members"] = [_plain(member) for member in Membership.decode(entry.body).members]
+        who = by_whom(entry.body)
+        row["by_whom"] = None if who is None else _plain(who)
     elif entry.kind == EntryKind.EVENTS:
         envelope, events = decode_envelope(entry.body, entry.index)
         row |= _envelope_row(envelope)

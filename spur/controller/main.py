@@ -1,6 +1,6 @@
 """The command spurctld: make a cluster's directories, run one controller, or enrol a host.
 
-    spurctld create DIR=RAFT_ADDRESS,RPC_ADDRESS ...
+    spurctld create DIR=RAFT_ADDRESS,RPC_ADDRESS[,NAME] ...
     spurctld run --dir DIR
     spurctld issue --dir DIR --host NAME --role compute --node NODE --out AGENT_DIR
 

@@ -27,7 +27,7 @@ from spur.controller.peers import (
 )
 from spur.server.once import Once
 from spur.values.errors import OperatorFault
-from spur.wire.hello import Lane, PeerIdentity
+from spur.wire.hello import NO_NEWCOMERS, Lane, PeerIdentity
 
 __all__ = ["NetSettings", "PeerAddress", "PeerCodec", "PeerNet"]
 
@@ -48,16 +48,22 @@ class PeerNet(Generic[M]):
         tls: TlsFiles | None,
         insecure: bool = False,
         settings: NetSettings | None = None,
+        newest_id: Callable[[], int] = lambda: NO_NEWCOMERS,
+        removed: Callable[[int], None] = lambda peer: None,
     ) -> None:
         """Prepare; nothing is opened before `start`.
 
         `report(peer, sentence)` is called when what is known of a peer changes, not at each
         retry; peer 0 is a caller that was refused. `insecure` is for benchmarks: no TLS, and
-        whoever reaches the port is believed.
+        whoever reaches the port is believed. `newest_id` tells the highest id that this replica's
+        log knows of: who has a higher one is taken on its certificate. `removed(peer)` is called
+        when a peer says that this replica was removed.
 
         Raises: OperatorFault when TLS files cannot be used, or are absent without `insecure`.
         """
         self._network = PeerNetwork(me, settings or NetSettings(), codecs, on_messages)
+        self._network.newest_id = newest_id
+        self._network.removed = removed
         self._network.changed = self._changed
         self._network.full = self._full
         self._route = route
@@ -103,22 +109,32 @@ class PeerNet(Generic[M]):
         self._watch = loop.call_later(self._network.settings.keepalive_s, self._watch_links)
 
     def set_members(self, members: Mapping[int, PeerAddress]) -> None:
-        """Speak with these replicas from now on, this one left out, and with no others."""
+        """Speak with these replicas from now on, this one left out, and with no others.
+
+        But with those that dialled and may have been added since: see `newest_id`.
+        """
         network = self._network
         former, self._members = self._members, dict(members)
         self._members.pop(network.me.node_id, None)
         network.disk_ids = {peer: member.disk_id for peer, member in self._members.items()}
-        for peer, member in former.items():
-            if self._members.get(peer) != member:
-                for lane in Lane:
-                    network.links.pop((peer, lane)).close()
+        for (peer, lane), link in tuple(network.links.items()):
+            member = self._members.get(peer)
+            if member is None and peer > network.newest_id():
+                continue
+            if member is None:
+                network.links.pop((peer, lane)).dismiss()
+                self._reported.pop(peer, None)
+            elif link.address is None and link.disk_id == member.disk_id:
+                link.address = member.address
+            elif former.get(peer) != member:
+                network.links.pop((peer, lane)).close()
                 self._reported.pop(peer, None)
         for peer, member in self._members.items():
-            if former.get(peer) != member:
-                for lane in Lane:
+            for lane in Lane:
+                if (peer, lane) not in network.links:
                     link = Link(network, peer, lane, member.address)
                     network.links[peer, lane] = link
-                    if network.me.node_id < peer:
+                    if network.me.node_id > peer:
                         link.dial()
 
     def send(self, to: int, messages: Sequence[M]) -> None:
@@ -193,11 +209,9 @@ class PeerNet(Generic[M]):
         if not lanes or problem in {NOT_YET, self._reported.get(peer)}:
             return
         self._reported[peer] = problem
-        where = self._members[peer].address
-        if problem:
-            self._report(peer, f"replica {peer} at {where}: {problem}")
-        else:
-            self._report(peer, f"replica {peer} at {where} is connected")
+        member = self._members.get(peer)
+        who = f"replica {peer}" if member is None else f"replica {peer} at {member.address}"
+        self._report(peer, f"{who}: {problem}" if problem else f"{who} is connected")
 
     def _full(self, peer: int, lane: Lane) -> None:
         name = lane.name.lower()

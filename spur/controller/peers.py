@@ -3,8 +3,10 @@
     Handshake   from the socket to an accepted hello, on either side
     Link        one lane to one peer; dials again and again when this side is the one that dials
 
-Of two replicas the one with the lower id dials. Every message carries one byte before its payload
-that says what it is: 0 keeps the connection alive, any other names a codec.
+Of two replicas the one with the higher id dials: it was added later, so it knows the other, while
+the other may not have heard of its addition yet. Every message carries one byte before its payload
+that says what it is: 0 keeps the connection alive, 255 tells the other side that it was removed,
+any other names a codec.
 """
 
 from __future__ import annotations
@@ -25,11 +27,15 @@ from spur.values.errors import InvariantBroken, PeerFault
 from spur.wire.calls import FIRST_MESSAGE_LIMIT, Goodbye
 from spur.wire.frames import MessageLimit
 from spur.wire.hello import (
+    NO_NEWCOMERS,
+    HostName,
     Lane,
     PeerIdentity,
     decode_hello,
     encode_hello,
+    format_host_name,
     judge_hello,
+    not_a_member,
 )
 
 __all__ = [
@@ -51,6 +57,10 @@ NOT_YET = "not connected yet"
 """The status of a link that was never tried."""
 
 _KEEPALIVE = b"\0"
+_FAREWELL = b"\xff"
+
+_REMOVED = "removed"
+"""Code of a refusal that comes from the cluster: its caller is no member any more."""
 
 
 class Addressed(Protocol):
@@ -118,6 +128,10 @@ class PeerNetwork(Generic[M]):
         self.server_tls: ssl.SSLContext | None = None
         self.client_tls: ssl.SSLContext | None = None
         self.disk_ids: dict[int, bytes] = {}
+        self.newest_id: Callable[[], int] = lambda: NO_NEWCOMERS
+        """Highest id that this replica's log can tell of."""
+        self.removed: Callable[[int], None] = lambda peer: None
+        """Called when a peer says that this replica was removed."""
         self.links: dict[tuple[int, Lane], Link[M]] = {}
         self.handshakes: set[Handshake[M]] = set()
         self.dropped: dict[int, int] = {}
@@ -152,17 +166,19 @@ class Handshake(Generic[M]):
         network = self._network
         context = network.client_tls if self._link is not None else network.server_tls
         tls = TlsSide(context, server_side=self._link is None) if context is not None else None
-        self._stream = Stream(self, FIRST_MESSAGE_LIMIT, tls=tls)
+        # Who was dialled may send a large message right behind its hello.
+        limit = FIRST_MESSAGE_LIMIT if self._link is None else PEER_LIMIT
+        self._stream = Stream(self, limit, tls=tls)
         network.handshakes.add(self)
         return self._stream
 
-    def fail(self, sentence: str, *, refused: bool = False) -> None:
+    def fail(self, sentence: str, *, refused: bool = False, code: str = "foreign-peer") -> None:
         """Give up; the other side hears why when it is a refusal."""
         if self.outcome.done():
             return
         self.refused = refused
         if self._stream is not None and refused:
-            self._stream.close(encode_hello(Goodbye(code="foreign-peer", text=sentence)))
+            self._stream.close(encode_hello(Goodbye(code=code, text=sentence)))
         elif self._stream is not None:
             self._stream.abort()
         self._finish(sentence)
@@ -192,22 +208,44 @@ class Handshake(Generic[M]):
             self.refused = True
             stream.close()
             self._finish(f"it refused this replica: {hello.text}")
+            if hello.code == _REMOVED and self._link is not None and self._is_dialled(stream):
+                network.removed(self._link.peer)
             return
         dialled = self._link.peer if self._link is not None else None
         names = stream.tls.names() if stream.tls is not None else None
-        why = judge_hello(hello, names, network.me, network.disk_ids, dialled=dialled)
+        why = judge_hello(
+            hello,
+            names,
+            network.me,
+            network.disk_ids,
+            dialled=dialled,
+            newest_id=network.newest_id(),
+        )
         if why is not None:
-            self.fail(why, refused=True)
+            gone = why == not_a_member(hello.node_id)
+            self.fail(why, refused=True, code=_REMOVED if gone else "foreign-peer")
             return
         lane = Lane(hello.lane)
         if self._link is None:
             stream.send(encode_hello(network.me.hello(lane)))
             stream.flush()
-        link = self._link or network.links[hello.node_id, lane]
+        link = self._link or network.links.get((hello.node_id, lane))
+        if link is None:
+            link = Link(network, hello.node_id, lane, None)
+            network.links[hello.node_id, lane] = link
         self._finish("")
+        link.disk_id = hello.disk_id
         link.adopt(stream)
         if messages[1:]:
             link.received(stream, messages[1:])
+
+    def _is_dialled(self, stream: Stream) -> bool:
+        """Whether the other side is who was dialled, by its certificate."""
+        if self._link is None or stream.tls is None:
+            return False
+        cluster_id = self._network.me.cluster_id
+        name = HostName(cluster_id=cluster_id, role="controller", id=self._link.peer)
+        return stream.tls.names() == (format_host_name(name),)
 
     def faulted(self, stream: Stream, sentence: str) -> None:
         """Give up: TLS failed or what came is no hello."""
@@ -224,11 +262,16 @@ class Handshake(Generic[M]):
 class Link(Generic[M]):
     """One lane to one peer."""
 
-    def __init__(self, network: PeerNetwork[M], peer: int, lane: Lane, address: TcpAddress) -> None:
+    def __init__(
+        self, network: PeerNetwork[M], peer: int, lane: Lane, address: TcpAddress | None
+    ) -> None:
         self._network = network
         self.peer = peer
         self.lane = lane
         self.address = address
+        """None for a member of whose addition this replica has not heard yet; it dials."""
+        self.disk_id = b""
+        """As its hello said; empty before that."""
         self.status = NOT_YET
         """Empty while connected, else why not, as the end of a sentence about the peer."""
         self._stream: Stream | None = None
@@ -251,6 +294,13 @@ class Link(Generic[M]):
     def dial(self) -> None:
         """Keep this link connected from this side until `close`."""
         self._dialler = asyncio.get_running_loop().create_task(self._dial_always())
+
+    def dismiss(self) -> None:
+        """End the link, and let the peer know that it is no member any more."""
+        stream, self._stream = self._stream, None
+        if stream is not None:
+            stream.close(_FAREWELL)
+        self.close()
 
     def close(self) -> asyncio.Task[None] | None:
         """End the link for ever; return the task that must be waited for, if there is one."""
@@ -345,6 +395,9 @@ class Link(Generic[M]):
             for message in messages:
                 if message == _KEEPALIVE:
                     continue
+                if message == _FAREWELL:
+                    network.removed(self.peer)
+                    continue
                 codec = network.codecs.get(message[0])
                 if codec is None:
                     raise PeerFault(f"it sent a message of kind {message[0]}, which nobody knows")
@@ -392,6 +445,8 @@ class Link(Generic[M]):
 
     async def _dial_once(self) -> tuple[str, bool]:
         """Return why no connection came to be, empty when one did, and whether it was refused."""
+        if self.address is None:
+            raise InvariantBroken(f"replica {self.peer} is to be dialled, and nobody knows where")
         handshake = Handshake(self._network, self)
         loop = asyncio.get_running_loop()
         sentence = f"no answer within {self._network.settings.hello_s:g} s"

@@ -25,7 +25,6 @@ from spur.values.errors import InvariantBroken, Rejection
 from spur.values.ids import HostId
 from spur.wire.agents import AttendOrders, Orders
 from spur.wire.calls import Answered, Call, Refused, Reply
-from spur.wire.cluster import ReplicaInfo
 from spur.wire.declare import Answer
 from spur.wire.registry import encode_answer
 
@@ -72,14 +71,18 @@ class Queries:
 
     def answer_local(self, asked: Asked) -> None:
         """Answer what rests on this replica alone, not on entries that may never be committed."""
+        log = self._log()
         authority, until_ns = self._services.certificate()
         replica = replace(
-            self._log().describe(),
+            log.describe(),
             processes=self._services.processes(),
             authority=authority,
             certified_until_ns=until_ns,
         )
-        reply = self._reply_of(asked, self._judge(asked, replica))
+        context = replace(
+            self._reading(asked.actor), replica=replica, controllers=log.controllers()
+        )
+        reply = self._reply_of(asked, decide(self._front.state, asked.request, context))
         asked.respond(replace(reply, index=self._waiting.commit))
 
     def answer_agent(self, asked: Asked) -> None:
@@ -191,16 +194,15 @@ class Queries:
 
         self._services.ask_history(narrowed, at_least, done)
 
-    def _judge(self, asked: Asked, replica: ReplicaInfo | None = None) -> Decision | Rejection:
-        return decide(self._front.state, asked.request, self._reading(asked.actor, replica))
+    def _judge(self, asked: Asked) -> Decision | Rejection:
+        return decide(self._front.state, asked.request, self._reading(asked.actor))
 
-    def _reading(self, actor: Actor, replica: ReplicaInfo | None = None) -> Context:
+    def _reading(self, actor: Actor) -> Context:
         state = self._front.state
         return Context(
             now_ns=state.time_ns,
             index=state.index,
             actor=actor,
-            replica=replica,
             agents=self._services.attendances(),
         )
 

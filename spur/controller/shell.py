@@ -16,20 +16,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from spur.client.address import parse_tcp_address
-from spur.client.tls import credentials_in
+from spur.client.tls import TlsFiles, credentials_in
 from spur.consensus.disk import Disk, OsDisk
 from spur.consensus.driver import Driver
+from spur.consensus.exchange import AuthorityAsk, AuthorityTell
 from spur.consensus.opening import ReplicaOptions, open_replica
 from spur.consensus.replica import Replica
 from spur.controller.beside import Beside
 from spur.controller.birth import AUTHORITY_DIRECTORY, TLS_DIRECTORY
 from spur.controller.clocks import MachineClocks
+from spur.controller.company import Company
 from spur.controller.desk import HostDesk
 from spur.controller.front import Front
+from spur.controller.net import PeerNet
 from spur.controller.renewal import OwnCertificate
 from spur.controller.settings import Settings
 from spur.controller.snapshots import SnapshotProcess
-from spur.controller.transport import make_net
+from spur.controller.transport import Traffic, make_net
 from spur.controller.waiting import Respond
 from spur.events.envelope import Actor
 from spur.projections.state import new_state
@@ -103,11 +106,12 @@ class Controller:
             genesis.encoded, cluster_id=genesis.cluster_id, incarnation=genesis.incarnation
         )
         self._beside = Beside(replica, self._wake, self._fail)
+        self._company = Company(self._directory, replica, self._fail)
         self._front = Front(
             state,
             replica,
             noise=secrets.token_bytes,
-            address_of=self._address_of,
+            address_of=self._company.address_of,
             services=self._beside,
         )
         self._beside.attach(self._front)
@@ -127,13 +131,7 @@ class Controller:
             self._directory, name, tls, life_s=settings.certificate_life_s, said=self._certified
         )
         certificate.note()
-        net = make_net(
-            replica.identity,
-            replica.core.members,
-            tls,
-            lambda message: self._driver.receive(message),
-            lambda peer, sentence: LOG.info(sentence),
-        )
+        net = self._make_net(tls)
         self._driver = Driver(
             replica,
             net,
@@ -150,6 +148,7 @@ class Controller:
             position=self._position,
             report=LOG.info,
             opening=desk.opening,
+            is_member=self._company.is_member,
         )
         await net.start(*parse_tcp_address(settings.raft_address))
         await server.start_unix(str(self._directory / settings.socket))
@@ -162,6 +161,8 @@ class Controller:
         fault = await run_until_stopped(self._failed)
         self._notifier.tell("STOPPING=1")
         certificate.end()
+        if fault is None:
+            await self._company.hand_over()
         await server.close()
         await desk.close()
         await net.close()
@@ -171,6 +172,21 @@ class Controller:
         if fault is not None:
             raise fault
         replica.close()
+
+    def _make_net(self, tls: TlsFiles) -> PeerNet[Traffic]:
+        """Return what carries messages between the controllers."""
+        company, replica = self._company, self._replica
+        net = make_net(
+            replica.identity,
+            replica.neighbours(),
+            tls,
+            self._receive,
+            lambda peer, sentence: LOG.info(sentence),
+            newest_id=company.newest_id,
+            removed=company.removed,
+        )
+        company.attach(net)
+        return net
 
     def _say_it_serves(self) -> None:
         settings, index = self._settings, self._front.state.index
@@ -189,6 +205,12 @@ class Controller:
         )
 
     # -- what the loop calls
+    def _receive(self, message: Traffic) -> None:
+        if isinstance(message, AuthorityAsk | AuthorityTell):
+            self._company.take(message)
+        else:
+            self._driver.receive(message)
+
     def _submit(self, call: Call, actor: Actor, respond: Respond) -> None:
         self._front.submit(call, actor, respond)
         self._driver.wake()
@@ -204,6 +226,7 @@ class Controller:
     def _on_tick(self) -> None:
         self._ticks += 1
         self._say_notes()
+        self._company.on_tick()
         if not self._replica.is_attached:
             return
         self._front.on_tick()
@@ -263,10 +286,8 @@ class Controller:
             LOG.warning("%d MiB are free on the disk: %s", free_mib, now)
         front.disk_is_low = low
         replica.acknowledges = not out
-
-    def _address_of(self, member: int) -> str:
-        found = self._replica.core.members.member(member)
-        return found.rpc_address if found is not None else ""
+        replica.free_mib = free_mib
+        self._company.prefer_freer(free_mib, settings.disk_first_mark_mib)
 
     def _certified(self, authority: bytes, until_ns: int) -> None:
         """Let whoever asks know which authority there is, and how long the certificate holds."""

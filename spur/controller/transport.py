@@ -18,7 +18,7 @@ from spur.consensus.exchange import (
     decode_exchange,
     encode_exchange,
 )
-from spur.consensus.membership import Membership
+from spur.consensus.membership import Member
 from spur.consensus.messages import (
     Append,
     AppendReply,
@@ -30,9 +30,9 @@ from spur.consensus.messages import (
 )
 from spur.consensus.wal import WalIdentity
 from spur.controller.net import PeerAddress, PeerCodec, PeerNet
-from spur.wire.hello import Lane, PeerIdentity
+from spur.wire.hello import NO_NEWCOMERS, Lane, PeerIdentity
 
-__all__ = ["CODECS", "Traffic", "make_net", "route"]
+__all__ = ["CODECS", "Traffic", "addresses_of", "make_net", "route"]
 
 Traffic = Message | Exchange
 """Everything that one controller says to another."""
@@ -64,10 +64,13 @@ def route(message: Traffic) -> tuple[int, Lane]:
 
 def make_net(
     identity: WalIdentity,
-    membership: Membership,
+    members: Sequence[Member],
     tls: TlsFiles | None,
     receive: Callable[[Traffic], None],
     report: Callable[[int, str], None],
+    *,
+    newest_id: Callable[[], int] = lambda: NO_NEWCOMERS,
+    removed: Callable[[int], None] = lambda peer: None,
 ) -> PeerNet[Traffic]:
     """Return the transport to the other members, not yet started; without TLS it is insecure."""
 
@@ -88,11 +91,16 @@ def make_net(
         report=report,
         tls=tls,
         insecure=tls is None,
+        newest_id=newest_id,
+        removed=removed,
     )
-    net.set_members(
-        {
-            member.id: PeerAddress(member.disk_id, parse_tcp_address(member.raft_address))
-            for member in membership.members
-        }
-    )
+    net.set_members(addresses_of(members))
     return net
+
+
+def addresses_of(members: Sequence[Member]) -> dict[int, PeerAddress]:
+    """Return where members are, by their ids."""
+    return {
+        member.id: PeerAddress(member.disk_id, parse_tcp_address(member.raft_address))
+        for member in members
+    }

@@ -50,12 +50,14 @@ class RpcServer:
         report: Callable[[str], None],
         limits: RpcLimits | None = None,
         opening: Opening | None = None,
+        is_member: Callable[[int], bool] = lambda number: True,
     ) -> None:
         """Prepare; nothing is opened before `start_unix` or `start_tls`.
 
         `handler(call, actor, respond)` may respond at once or later, once, from the loop.
         `position()` is (incarnation, committed index). `report` hears why callers were refused,
         once for each source and reason. `opening` may take streams that begin with no greeting.
+        `is_member` tells which controllers may still speak as such.
         """
         self._sessions = Sessions(
             cluster_id=cluster_id,
@@ -65,6 +67,7 @@ class RpcServer:
             once=Once(report),
             limits=limits or RpcLimits(),
             opening=opening,
+            is_member=is_member,
         )
         self._servers: list[asyncio.Server] = []
         self._contexts: list[tuple[ssl.SSLContext, TlsFiles]] = []

@@ -98,7 +98,10 @@ class Sessions:
         once: Once,
         limits: RpcLimits,
         opening: Opening | None = None,
+        is_member: Callable[[int], bool] = lambda number: True,
     ) -> None:
+        self.is_member = is_member
+        """Tells whether a controller of this id was not removed."""
         self.opening = opening
         """Takes a stream whose first message is no greeting, if it knows what it is."""
         self.cluster_id = cluster_id
@@ -287,6 +290,8 @@ class Session:
                 f"its certificate is of cluster {host.cluster_id.hex()}; this is"
                 f" {self._server.cluster_id.hex()}",
             )
+        elif host.role == "controller" and not self._server.is_member(host.id):
+            self.cut("foreign-peer", f"controller {host.id} is not a member of this cluster")
         else:
             self._host = host
             via = "agent" if host.role in ("login", "compute") else "tls"
@@ -309,6 +314,13 @@ class Session:
         actor = self.actor
         if actor is None:
             raise InvariantBroken("a call was taken from a connection of nobody")
+        if self._host is not None and self._host.role == "controller":
+            if not self._server.is_member(self._host.id):
+                return Refused(
+                    code="not-permitted",
+                    text=f"controller {self._host.id} was removed from this cluster; nothing was"
+                    " done",
+                )
         if call.speaks_for is None:
             return actor
         uid, gid = call.speaks_for

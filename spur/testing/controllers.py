@@ -22,7 +22,14 @@ from spur.client.blocking import BlockingClient
 from spur.client.client import Client
 from spur.client.tls import TlsFiles, credentials_in
 from spur.consensus.genesis import SEGMENT_ENTRIES
-from spur.controller.birth import TLS_DIRECTORY, NewController, give_birth
+from spur.controller.admission import admit
+from spur.controller.authority import Authority
+from spur.controller.birth import (
+    AUTHORITY_DIRECTORY,
+    TLS_DIRECTORY,
+    NewController,
+    give_birth,
+)
 from spur.controller.settings import SETTINGS_FILE
 from spur.values.errors import SpurError
 from spur.wire.cluster import ReplicaInfo, ShowReplica
@@ -173,6 +180,29 @@ class Controllers:
             with (member.directory / SETTINGS_FILE).open("a") as file:
                 file.write(settings)
         return cls(members)
+
+    def add(self, directory: Path, *, first_port: int) -> ControllerProcess:
+        """Add a controller to the cluster, which must be running, and start it.
+
+        It lives in a directory of this one, beside the others, and listens where they do.
+        """
+        first = self.members[0]
+        host = first.rpc_address.rpartition(":")[0]
+        member = ControllerProcess(
+            directory, f"{host}:{first_port}", f"{host}:{first_port + 1}", first.prefix
+        )
+        with self.blocking() as client:
+            admit(
+                client,
+                Authority.open(first.directory / AUTHORITY_DIRECTORY),
+                directory=directory,
+                name=directory.name,
+                raft_address=member.raft_address,
+                rpc_address=member.rpc_address,
+            )
+        self.members.append(member)
+        member.start()
+        return member
 
     def copy(self, directory: Path) -> Controllers:
         """Return a copy of the whole cluster, as its files are now; only one of the two can run."""

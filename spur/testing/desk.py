@@ -15,6 +15,7 @@ from spur.values.configfile import CONFIG_FILE
 from spur.values.ids import NodeName
 from spur.wire.calls import Answered, Call, Refused, Reply
 from spur.wire.cluster import AddHost, Reconfigure, ReplicaInfo
+from spur.wire.controllers import ControllerList
 from spur.wire.declare import Answer, Request, encode_request
 from spur.wire.nodes import RegisterNode
 from spur.wire.registry import decode_answer
@@ -28,6 +29,10 @@ class TimedMemoryLog(MemoryLog):
     now_ns = BIRTH_NS
     has_quorum = True
     is_full = False
+    may_hand_over = False
+    learner = 0
+    is_handing_over = False
+    known = ControllerList(1, (), b"genesis")
 
     def propose(self, kind: int, body: bytes, blobs: tuple[bytes, ...]) -> Entry | Refusal:
         return Refusal("busy") if self.is_full else super().propose(kind, body, blobs)
@@ -48,6 +53,16 @@ class TimedMemoryLog(MemoryLog):
 
     def accept_clock(self) -> None:
         raise AssertionError("nobody asks for it here")
+
+    def controllers(self) -> ControllerList:
+        return self.known
+
+    def level_learner(self) -> int:
+        return self.learner
+
+    def hand_over(self) -> bool:
+        self.is_handing_over = self.may_hand_over
+        return self.may_hand_over
 
     def silence_ns(self) -> int:
         return 7_000_000_000

@@ -147,7 +147,7 @@ async def _run(directory: Path, edge_port: int, *, insecure: bool) -> None:
     tls = None if insecure else credentials_in(directory / TLS_DIRECTORY)
     failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
     net = make_net(
-        replica.identity, replica.core.members, tls, lambda m: node.driver.receive(m), _report
+        replica.identity, replica.neighbours(), tls, lambda m: node.driver.receive(m), _report
     )
     node.driver = Driver(
         replica,

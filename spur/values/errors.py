@@ -183,6 +183,9 @@ _ROWS = (
     _row("unknown-host", Fault.CALLER, Retry.NEVER, 1, "no host has this name"),
     _row("unknown-token", Fault.CALLER, Retry.NEVER, 1, "no join token is this one"),
     _row("token-ended", Fault.CALLER, Retry.NEVER, 1, "the join token was used, or has ended"),
+    _row("unknown-controller", Fault.CALLER, Retry.NEVER, 1, "no controller has this name or id"),
+    _row("not-level", Fault.CALLER, Retry.NOW, 1, "the learner lacks entries that are committed"),
+    _row("last-holder", Fault.CALLER, Retry.NEVER, 1, "no other controller has this history"),
     # -- the log
     _row("not-leader", Fault.PEER, Retry.LEADER, 1, "this replica does not lead"),
     _row("ask-again", Fault.OURS, Retry.LEADER, 1, "leadership was lost; ask with the same id"),

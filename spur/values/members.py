@@ -10,16 +10,25 @@ from spur.values.errors import InvariantBroken
 
 __all__ = [
     "GENESIS_MEMBERS_MAX",
-    "Asked",
+    "HEARD_MS_MAX",
+    "LEVEL_ENTRIES",
+    "ByWhom",
     "Member",
     "Membership",
-    "asked_in",
+    "by_whom",
+    "is_level",
     "member_id_at",
     "voters_changed",
 ]
 
 GENESIS_MEMBERS_MAX = 16
 """Members of the genesis have ids 1 to this one; later ids follow from log indexes."""
+
+LEVEL_ENTRIES = 1_000
+"""A learner that lacks no more than so many entries is level: it gets them while it is promoted."""
+
+HEARD_MS_MAX = 5_000
+"""A controller that was not heard for longer counts as dead where it matters who is alive."""
 
 _FORMAT = 1
 
@@ -41,7 +50,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Of its host, as people call it; no two members share one at a time."""
 
 
-class Asked(msgspec.Struct, frozen=True, array_like=True, gc=False):
+class ByWhom(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Who asked for a change of members, and when."""
 
     time_ns: int
@@ -78,9 +87,18 @@ class Membership(msgspec.Struct, frozen=True, array_like=True, gc=False):
                 return member
         return None
 
-    def encode(self, asked: Asked | None = None) -> bytes:
+    def with_member(self, new: Member) -> Membership:
+        """Return this membership with one more, or with one that is otherwise now."""
+        others = [member for member in self.members if member.id != new.id]
+        return Membership(tuple(sorted([*others, new], key=lambda member: member.id)))
+
+    def without(self, number: int) -> Membership:
+        """Return this membership without one of its members."""
+        return Membership(tuple(member for member in self.members if member.id != number))
+
+    def encode(self, by_whom: ByWhom | None = None) -> bytes:
         """Return the body of a membership entry; nobody asked for the first one."""
-        return _ENCODER.encode(_Stored(_FORMAT, self.members, asked))
+        return _ENCODER.encode(_Stored(_FORMAT, self.members, by_whom))
 
     @classmethod
     def decode(cls, body: bytes) -> Membership:
@@ -113,7 +131,7 @@ class Membership(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class _Stored(msgspec.Struct, frozen=True, array_like=True, gc=False):
     format: int
     members: tuple[Member, ...]
-    asked: Asked | None
+    by_whom: ByWhom | None
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -134,12 +152,12 @@ def _stored(body: bytes) -> _Stored:
     return stored
 
 
-def asked_in(body: bytes) -> Asked | None:
+def by_whom(body: bytes) -> ByWhom | None:
     """Return who asked for the change of a membership entry; None for the first one.
 
     Raises: InvariantBroken for a body that can't be read.
     """
-    return _stored(body).asked
+    return _stored(body).by_whom
 
 
 def member_id_at(index: int) -> int:
@@ -149,6 +167,11 @@ def member_id_at(index: int) -> int:
     1 and names its members 1 to 16 itself.
     """
     return index + GENESIS_MEMBERS_MAX - 1
+
+
+def is_level(match: int, lag: int, heard_ms: int) -> bool:
+    """Tell whether a learner may be promoted: it lives, and lacks hardly anything."""
+    return match > 0 and lag <= LEVEL_ENTRIES and 0 <= heard_ms <= HEARD_MS_MAX
 
 
 def voters_changed(former: Membership, following: Membership) -> int:

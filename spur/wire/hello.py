@@ -21,6 +21,7 @@ from spur.wire.calls import WIRE_VERSION, ClusterId, Goodbye, Index, decode_mess
 
 __all__ = [
     "HOST_ROLES",
+    "NO_NEWCOMERS",
     "Hello",
     "HostName",
     "Lane",
@@ -29,11 +30,15 @@ __all__ = [
     "encode_hello",
     "format_host_name",
     "judge_hello",
+    "not_a_member",
     "parse_host_name",
 ]
 
 HOST_ROLES = ("controller", "admin", "login", "compute")
 """What a host may be. Source: LOG-CONTRACT 6.1."""
+
+NO_NEWCOMERS = (1 << 63) - 1
+"""For a log that tells of everybody."""
 
 _HOST_NAME = re.compile(r"spur://([0-9a-f]{32})/([a-z]+)/(0|[1-9][0-9]{0,18})")
 
@@ -113,6 +118,11 @@ def parse_host_name(uri: str) -> HostName | None:
     return HostName(cluster_id=bytes.fromhex(match[1]), role=match[2], id=int(match[3]))
 
 
+def not_a_member(node_id: int) -> str:
+    """Return what is said to a replica that was removed, or never was added."""
+    return f"replica {node_id} is not a member of this cluster"
+
+
 def judge_hello(
     hello: Hello,
     names: tuple[str, ...] | None,
@@ -120,11 +130,13 @@ def judge_hello(
     disk_ids: dict[int, bytes],
     *,
     dialled: int | None,
+    newest_id: int = NO_NEWCOMERS,
 ) -> str | None:
     """Return why a replica's hello is refused, as one sentence, or None when it is accepted.
 
     `names` are the URIs of its certificate, None without TLS. `disk_ids` are the other members by
-    id. `dialled` is whom this side meant to reach, None when the other side dialled.
+    id. `dialled` is whom this side meant to reach, None when the other side dialled. `newest_id` is
+    the highest id that this side's log can tell of: one above it may have been added since.
     """
     if hello.version != WIRE_VERSION:
         return f"it speaks version {hello.version} of the wire; this replica speaks {WIRE_VERSION}"
@@ -140,14 +152,15 @@ def judge_hello(
         return f"it is replica {hello.node_id}; replica {dialled} was expected at this address"
     if hello.node_id == me.node_id:
         return f"it says it is replica {hello.node_id}, as this one is; an id is used once"
-    if hello.node_id not in disk_ids:
-        return f"replica {hello.node_id} is not a member of this cluster"
+    is_newcomer = hello.node_id not in disk_ids and hello.node_id > newest_id
+    if hello.node_id not in disk_ids and not is_newcomer:
+        return not_a_member(hello.node_id)
     if hello.incarnation != me.incarnation:
         return (
             f"it is of incarnation {hello.incarnation} of the cluster; this replica is of"
             f" {me.incarnation}"
         )
-    if hello.disk_id != disk_ids[hello.node_id]:
+    if not is_newcomer and hello.disk_id != disk_ids[hello.node_id]:
         return (
             f"replica {hello.node_id} has another disk than the member of that id; a replica"
             " that lost its disk is removed and added with a new id"

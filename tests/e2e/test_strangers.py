@@ -100,11 +100,11 @@ def framed(message: bytes) -> bytes:
 def test_controller_of_another_cluster_is_refused(controllers: Controllers, tmp_path: Path) -> None:
     """Two clusters were given the same addresses; one member of the wrong one is started."""
     other = Controllers.create(tmp_path, 3, first_port=24020)
-    controllers.members[0].stop()
+    controllers.members[2].stop()
     try:
-        stranger = other.members[0]
+        stranger = other.members[2]
         stranger.start()
-        for member in controllers.members[1:]:
+        for member in controllers.members[:2]:
             until(
                 "the stranger is refused",
                 lambda member=member: "a caller from 127.0.0.1 was refused" in member.words(),  # type: ignore[misc]  # a lambda with a default
@@ -116,7 +116,7 @@ def test_controller_of_another_cluster_is_refused(controllers: Controllers, tmp_
     finally:
         other.stop()
         controllers.start()
-    until("it is back", lambda: info(controllers, controllers.members[0]).leader > 0)
+    until("it is back", lambda: info(controllers, controllers.members[2]).leader > 0)
     serves(controllers)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from spur.commands import controllers
 from spur.commands import runs as run_commands
 from spur.consensus import replica as replica_module
 from spur.consensus import wal_reader
@@ -31,6 +32,7 @@ from spur.consensus.faults import WalDamaged
 from spur.consensus.following import Following
 from spur.consensus.hardstate import HardState
 from spur.consensus.leadership import Leadership
+from spur.consensus.membership import Membership, MembershipLog, member_id_at
 from spur.consensus.messages import Heartbeat, VoteReply
 from spur.consensus.records import Torn, read_group
 from spur.consensus.replica import Replica
@@ -262,6 +264,60 @@ def applied_beyond_the_commit_index() -> Iterator[None]:
         return False
 
     with replaced(Replica, _deliver=deliver):
+        yield
+
+
+# -- members
+@fault(6)
+def members_forgotten_at_restart() -> Iterator[None]:
+    """A replica goes by the genesis membership after a restart, not by that of its ledger."""
+    with replaced(Core, begin_with=lambda self, membership: None):
+        yield
+
+
+@fault(12)
+def members_forgotten_by_a_snapshot() -> Iterator[None]:
+    """Whoever takes a snapshot goes by the members that it knew before."""
+    original = Core.installed
+
+    def installed(self: Core, index: int, term: int, membership: Membership) -> None:
+        original(self, index, term, self.members)
+
+    with replaced(Core, installed=installed):
+        yield
+
+
+@fault(18)
+def learners_counted() -> Iterator[None]:
+    """What a learner acknowledges counts as if it had a vote."""
+    original = Leadership.set_members
+
+    def set_members(self: Leadership, membership: Membership, following: int) -> None:
+        original(self, membership, following)
+        self._voting = list(self._peers.values())
+
+    with replaced(Leadership, set_members=set_members):
+        yield
+
+
+@fault(3)
+def ids_used_again() -> Iterator[None]:
+    """A controller that lost its disk is added again under the id that it had."""
+    freed: list[int] = []
+    without = Membership.without
+
+    def removed(self: Membership, number: int) -> Membership:
+        freed.append(number)
+        return without(self, number)
+
+    def first_free(index: int) -> int:
+        return freed[-1] if freed else member_id_at(index)
+
+    with (
+        replaced(Membership, without=removed),
+        replaced(controllers, member_id_at=first_free),
+        replaced(MembershipLog, fault_of=lambda self, entry: ""),
+    ):
         yield
 
 

@@ -35,6 +35,8 @@ REACHED = (
     *("told: not-leader", "told: ask-again", "told: disk-low", "told: clock-step"),
     *("told the state without a quorum", "refused: outcome-unknown", "refused: job-ended"),
     *("report already", "report void", "nodes given up", "effects lost with their leader"),
+    # who takes part
+    *("controllers added", "controllers removed", "disks lost", "change refused: wrong-state"),
     # what the log holds
     *("ClusterCheckpointed", "ClockAccepted", "JobTasksSplit", "JobRequeued", "JobRelaunched"),
     *("JobPurged", "JobHeld", "RunStopped", "NodeCutOff", "ReportVoided"),

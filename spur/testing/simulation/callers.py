@@ -105,7 +105,8 @@ class Caller:
         if self._favourite == 0 or world.rng.random() < 0.2:
             member = world.rng.choice(self._members)
         else:
-            member = self._members[self._favourite - 1]
+            named = (each for each in self._members if each.me == self._favourite)
+            member = next(named, self._members[0])
         world.tell("caller", "tries", ask.request_id.hex()[:8], "with", member.me)
         call = Call(number, ask.request_id, ask.since, 0, self.index, None, ask.payload)
 

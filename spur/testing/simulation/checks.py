@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+from spur.consensus.membership import Membership, voters_changed
 from spur.events.codec import decode_envelope
 from spur.events.declare import Event
 from spur.events.envelope import Entry, EntryKind
@@ -48,6 +49,8 @@ class Checks(Watcher):
         """Term, kind and body of every entry that some member knew to be committed."""
         self.last = 0
         """The highest of them."""
+        self.members = Membership(())
+        """As committed last."""
         self.agents: Sequence[Agent] = ()
         self.on_effect: Callable[[SimMember, Effect], None] = _not_carried
         self._clocks = clocks
@@ -87,6 +90,8 @@ class Checks(Watcher):
                 self.world.tell(member.me, "knows to be committed:", entry.index, entry.term)
                 if entry.kind == EntryKind.EVENTS:
                     self._note(entry)
+                elif entry.kind == EntryKind.MEMBERSHIP:
+                    self._note_members(Membership.decode(entry.body))
 
     def committed(self, member: SimMember, entries: Sequence[Entry]) -> None:
         state = member.front.state
@@ -119,10 +124,20 @@ class Checks(Watcher):
                 f" committed: {reply.outcome}"
             )
 
+    def left(self, member: SimMember) -> None:
+        self.world.counts["removed members that learnt of it"] += 1
+        if self.members.member(member.me) is not None:
+            raise Violation(f"member {member.me} takes itself for removed, and is not")
+
     def stopped(self, member: SimMember, error: BaseException) -> None:
         raise Violation(f"member {member.me} stopped: {type(error).__name__}: {error}") from error
 
     # -- what entries say
+    def _note_members(self, following: Membership) -> None:
+        if self.members.members and voters_changed(self.members, following) > 1:
+            raise Violation(f"two voters changed at once: {self.members} and {following}")
+        self.members = following
+
     def _note(self, entry: Entry) -> None:
         envelope, events = decode_envelope(entry.body, entry.index)
         self._check_stamp(entry.index, envelope.time_ns)

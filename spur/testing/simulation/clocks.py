@@ -28,16 +28,18 @@ class ClockBound:
         self._world = world
         self._members: Sequence[SimMember] = ()
         self._bound_ns = 0
+        self._is_alone = False
 
-    def start(self, members: Sequence[SimMember]) -> None:
-        """Begin to look at the members' clocks."""
+    def start(self, members: Sequence[SimMember], *, is_alone: bool = False) -> None:
+        """Begin to look at the members' clocks; one of them may be a majority all alone."""
         self._members = members
+        self._is_alone = is_alone
         self._bound_ns = self._second_furthest_ns()
         self._world.after(LOOK_S, self._look)
 
     def _second_furthest_ns(self) -> int:
         walls = sorted(member.clocks.wall_ns() for member in self._members)
-        return walls[-2] if len(walls) > 1 else walls[-1]
+        return walls[-2] if len(walls) > 1 and not self._is_alone else walls[-1]
 
     def _look(self) -> None:
         step_ns = int(LOOK_S * 1e9)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from spur.consensus.faults import DiskFault, LedgerDamaged
+from spur.consensus.faults import DiskFault, LedgerDamaged, RemovedFromCluster
 from spur.consensus.messages import Append
 from spur.consensus.opening import ReplicaOptions, open_replica
 from spur.consensus.replica import Job, Replica
@@ -87,6 +87,9 @@ class Watcher:
     def replied(self, member: SimMember, reply: Reply) -> None:
         """A member answers a caller."""
 
+    def left(self, member: SimMember) -> None:
+        """A member ended itself because it was removed."""
+
     def stopped(self, member: SimMember, error: BaseException) -> None:
         """A member ended itself because of a fault."""
 
@@ -137,6 +140,8 @@ class SimMember:
         self.files_are_damaged = False
         """Bits of its files were flipped: it may meet what it has to repair."""
         self.is_up = False
+        self.is_gone = False
+        """It was removed, or its disk was lost: it never starts again."""
         self.is_paused = False
         self.starts = 0
         self.on_sent: Callable[[SimMember, Sequence[Any]], None] = _nothing_sent
@@ -158,7 +163,7 @@ class SimMember:
     # -- life
     def start(self) -> None:
         """Open the directory and take part."""
-        if self.is_up:
+        if self.is_up or self.is_gone:
             return
         self.starts += 1
         self.world.tell(self.me, "starts")
@@ -223,6 +228,12 @@ class SimMember:
         self.is_up = False
         self.disk.end_process()
 
+    def lose_disk(self) -> None:
+        """Be gone for good."""
+        if self.is_up:
+            self.end_process()
+        self.is_gone = True
+
     def pause(self, seconds: float) -> None:
         """Stand still (SIGSTOP): messages and calls wait in their sockets, ticks are missed.
 
@@ -261,6 +272,10 @@ class SimMember:
         """End because of an error: right when the disk was made to refuse, else a fault."""
         self.world.tell(self.me, "fails:", error)
         self.end_process()
+        if isinstance(error, RemovedFromCluster):
+            self.is_gone = True
+            self.watcher.left(self)
+            return
         if not (isinstance(error, DiskFault) and self.disk_is_bad):
             self.watcher.stopped(self, error)
         self.world.counts["ended by a disk fault"] += 1

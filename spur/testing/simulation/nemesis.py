@@ -45,7 +45,6 @@ class Nemesis:
         self._agents = agents
         self._plan = plan
         self._stopped = True
-        self._ids = [member.me for member in members]
         self._vandal = Vandal(world, members) if plan.has_damage else None
         self._strikes: dict[str, Callable[[], None]] = {
             "power": lambda: self._down(self._someone(), power=True),
@@ -113,6 +112,10 @@ class Nemesis:
     def came_down(self, member: SimMember) -> None:
         """Called when a member ended by itself: somebody must look after it."""
         self._later_up(member)
+
+    @property
+    def _ids(self) -> list[int]:
+        return [member.me for member in self._members]
 
     def _someone(self) -> SimMember:
         return self._world.rng.choice(self._members)

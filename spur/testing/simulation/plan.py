@@ -20,10 +20,14 @@ from spur.controller import front
 from spur.projections import requests
 from spur.testing.replaced import replaced
 from spur.testing.simulation.network import Weather
+from spur.values import members
 from spur.values.limits import REMEMBERED_REQUESTS_MAX
 
 __all__ = ["STRIKES", "Plan", "calm_plan", "draw_plan", "options_of", "small_limits"]
 
+
+LEVEL_ENTRIES = 5
+"""What a learner may lack when it is promoted: logs are short here."""
 
 DAMAGE_TICKS = 10
 """Ticks between two looks for segments to be fetched: they are small here, and many."""
@@ -73,6 +77,8 @@ class Plan:
     job_age_s: int
     """Ended jobs leave the state after this long."""
     requeue_policy: str
+    has_changes: bool
+    """Controllers are added, removed and replaced."""
 
 
 STRIKES = (
@@ -83,7 +89,7 @@ STRIKES = (
 """What may strike; a name that stands twice strikes twice as often."""
 
 
-def draw_plan(rng: Random) -> Plan:
+def draw_plan(rng: Random, *, has_changes: bool) -> Plan:
     """Draw what a run will be like."""
     small_memory = rng.random() < 0.3
     plan = Plan(
@@ -116,7 +122,11 @@ def draw_plan(rng: Random) -> Plan:
         request_memory_s=4 if small_memory else 900,
         job_age_s=rng.choice((2, 86_400)),
         requeue_policy=rng.choice(("slurm", "confirmed")),
+        has_changes=has_changes,
     )
+    if has_changes:
+        # Who is removed may have the last whole copy of what was damaged elsewhere.
+        plan.has_damage = False
     kinds = sorted(set(STRIKES))
     absent = set(rng.sample(kinds, rng.randrange(len(kinds) * 2 // 3)))
     plan.strikes = [strike for strike in STRIKES if strike not in absent]
@@ -150,6 +160,7 @@ def calm_plan(members: int) -> Plan:
         request_memory_s=900,
         job_age_s=86_400,
         requeue_policy="slurm",
+        has_changes=False,
     )
 
 
@@ -182,6 +193,7 @@ def small_limits(plan: Plan) -> Iterator[None]:
                 REQUEST_MEMORY_NS=plan.request_memory_s * 1_000_000_000,
             )
         )
+        stack.enter_context(replaced(members, LEVEL_ENTRIES=LEVEL_ENTRIES))
         stack.enter_context(replaced(front, CHECKPOINT_ENTRIES=plan.checkpoint_entries))
         stack.enter_context(replaced(replica, DAMAGE_TICKS=DAMAGE_TICKS))
         yield

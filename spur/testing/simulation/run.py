@@ -6,6 +6,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from spur.projections.react import resume
 from spur.testing.simulation.checks import Checks
@@ -13,14 +14,18 @@ from spur.testing.simulation.clocks import ClockBound
 from spur.testing.simulation.ending import check_ending, is_whole
 from spur.testing.simulation.founding import found_members
 from spur.testing.simulation.load import Load
-from spur.testing.simulation.member import Violation
+from spur.testing.simulation.member import SimMember, Violation
 from spur.testing.simulation.nemesis import Nemesis
 from spur.testing.simulation.network import Network, Weather
+from spur.testing.simulation.operators import Operators
 from spur.testing.simulation.plan import draw_plan, small_limits
 from spur.testing.simulation.world import World
 from spur.wire.declare import Answer
 
 __all__ = ["Result", "Run", "run_seed"]
+
+CHANGES_EVERY = 3
+"""Of so many seeds one changes the members."""
 
 SETTING_UP_S = 10.0
 """Virtual time within which an undisturbed cluster elects a leader and is set up."""
@@ -56,7 +61,7 @@ class Run:
 
     def __init__(self, seed: int, *, tells: bool = False) -> None:
         world = self.world = World(seed, tells=tells)
-        plan = self.plan = draw_plan(world.rng)
+        plan = self.plan = draw_plan(world.rng, has_changes=seed % CHANGES_EVERY == 0)
         world.tell("plan", str(plan))
         clocks = self._clocks = ClockBound(world)
         self.checks = Checks(world, clocks)
@@ -66,13 +71,24 @@ class Run:
         self._nemesis = Nemesis(world, self._network, self.members, self._load.agents, plan)
         self.checks.agents = self._load.agents
         self.checks.on_effect = self._load.performed
+        self._by_id: dict[int, SimMember] = {}
+        """Those who were removed as well: they run on until they learn of it."""
         for member in self.members:
-            member.on_sent = self._nemesis.sent
-            member.on_end = self._nemesis.came_down
+            self._adopt(member)
+        self._operators = Operators(
+            world, self._network, self.members, plan, seed, adopt=self._adopt
+        )
         self._was_answered = False
 
-    def _receive(self, message: object) -> None:
-        self.members[message.to - 1].receive(message)  # type: ignore[attr-defined]  # any message
+    def _adopt(self, member: SimMember) -> None:
+        """Look after a member that was added."""
+        self._by_id[member.me] = member
+        member.on_sent = self._nemesis.sent
+        member.on_end = self._nemesis.came_down
+
+    def _receive(self, message: Any) -> None:
+        if message.to in self._by_id:
+            self._by_id[message.to].receive(message)
 
     def judge(self) -> None:
         """Run to the end. Raises: Violation."""
@@ -83,11 +99,12 @@ class Run:
     def _trouble(self) -> None:
         for member in self.members:
             member.start()
-        self._clocks.start(self.members)
+        self._clocks.start(self.members, is_alone=self.plan.has_changes)
         self._load.start()
         if self.plan.is_calm_at_first:
             self._wait_for_load()
         self._nemesis.start()
+        self._operators.start()
         self.world.pass_time(TROUBLE_S)
 
     def _wait_for_load(self) -> None:
@@ -106,6 +123,7 @@ class Run:
     def _heal(self) -> None:
         members = self.members
         self._load.stop()
+        self._operators.stop()
         self._nemesis.stop()
         self._comes_true(self._is_quiet, HEALING_S)
         self._load.last_request(self._last_answered)
@@ -116,14 +134,24 @@ class Run:
         down = [member.me for member in members if not member.is_up]
         if down:
             raise Violation(f"healed members are down: {down}")
+        self._check_members()
         self.checks.converged(members)
         check_ending(members, self.checks)
         self.checks.submitted_once()
         self._load.judge()
 
+    def _check_members(self) -> None:
+        """Those who are there are those whom the log names."""
+        named = self.checks.members.voters()
+        there = sorted(member.me for member in self.members)
+        if list(named) != there:
+            raise Violation(f"members {there} are there, and the log lets {named} vote")
+
     def _is_quiet(self) -> bool:
         """Whether all members stand at one place, and nobody waits for anything."""
         members = self.members
+        if not self._operators.is_quiet:
+            return False
         if not all(member.is_up and member.replica.is_attached for member in members):
             return False
         replicas = [member.replica for member in members]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from spur.consensus.membership import Member, Membership
 from spur.controller.logrows import entry_row, event_rows, format_time, full_row
 from spur.events.codec import UnreadableRecord, decode_envelope
 from spur.events.envelope import AttachmentRef, Entry, EntryKind
 from spur.testing.builders import BIRTH_NS, SMALL_CONFIG, Cluster
 from spur.values.config import ConfigFile
+from spur.values.members import ByWhom, Member, Membership
 from spur.wire.cluster import AcceptClock, AddHost, Reconfigure
 
 
@@ -97,10 +97,9 @@ def test_full_row_can_be_written_as_json() -> None:
 
 def test_full_row_of_a_membership_names_the_members() -> None:
     """Someone asks who the members at birth were."""
-    membership = Membership((Member(1, b"\x01" * 16, True, "c1:6821", "c1:6816"),))
-    row = full_row(
-        Entry(1, 1, EntryKind.MEMBERSHIP, membership.encode()), bytes(32), lambda _: False
-    )
+    membership = Membership((Member(1, b"\x01" * 16, True, "c1:6821", "c1:6816", "c1"),))
+    body = membership.encode(ByWhom(5, 1000, 7, "admin"))
+    row = full_row(Entry(1, 1, EntryKind.MEMBERSHIP, body), bytes(32), lambda _: False)
     assert row["kind"] == "membership"
     assert row["members"] == [
         {
@@ -109,8 +108,10 @@ def test_full_row_of_a_membership_names_the_members() -> None:
             "voter": True,
             "raft_address": "c1:6821",
             "rpc_address": "c1:6816",
+            "name": "c1",
         }
     ]
+    assert row["by_whom"] == {"time_ns": 5, "uid": 1000, "host_id": 7, "host_role": "admin"}
 
 
 def test_unreadable_entry_is_named() -> None:

@@ -24,7 +24,7 @@ from spur.server.credentials import write_credentials
 from spur.testing.loops import Run, until
 from spur.values.errors import OperatorFault, PeerFault
 from spur.wire.frames import encode_frames
-from spur.wire.hello import HostName, Lane, PeerIdentity, encode_hello
+from spur.wire.hello import NO_NEWCOMERS, HostName, Lane, PeerIdentity, encode_hello
 
 CLUSTER = bytes(range(16))
 NOW = datetime.fromtimestamp(time.time(), UTC)
@@ -73,11 +73,14 @@ class Node:
         tls: TlsFiles | None,
         settings: NetSettings = QUICK,
         codecs: dict[int, PeerCodec[Told]] = CODECS,
+        *,
+        newest_id: int = NO_NEWCOMERS,
     ) -> None:
         NODES.append(self)
         self.me = me
         self.got: list[tuple[int, bytes]] = []
         self.reports: list[tuple[int, str]] = []
+        self.removed_by: list[int] = []
         self.net: PeerNet[Told] = PeerNet(
             me,
             codecs=codecs,
@@ -87,6 +90,8 @@ class Node:
             tls=tls,
             insecure=tls is None,
             settings=settings,
+            newest_id=lambda: newest_id,
+            removed=self.removed_by.append,
         )
 
     def take(self, peer: int, messages: Sequence[Told]) -> None:
@@ -220,57 +225,57 @@ def test_replica_that_comes_back_is_dialled_at_once(run: Run, files: Files) -> N
     async def main() -> None:
         one, two = Node(identity(1), files(1)), Node(identity(2), files(2))
         await join(one, two)
-        await until(lambda: one.net.is_connected(2))
-        port = two.net.port
-        await two.net.close()
-        await until(lambda: one.said("Connection refused") > 0)
+        await until(lambda: two.net.is_connected(1))
+        port = one.net.port
+        await one.net.close()
+        await until(lambda: two.said("Connection refused") > 0)
         await asyncio.sleep(0.2)
-        again = Node(identity(2), files(2))
+        again = Node(identity(1), files(1))
         await again.net.start("127.0.0.1", port)
         again.net.set_members(
-            {1: PeerAddress(disk_id=b"\1" * 16, address=TcpAddress("127.0.0.1", one.net.port))}
+            {2: PeerAddress(disk_id=b"\2" * 16, address=TcpAddress("127.0.0.1", two.net.port))}
         )
-        await until(lambda: one.net.is_connected(2), wait_s=0.6)
-        assert one.said("is connected") == 2
-        assert one.said("Connection refused") == 1
-        one.tell(2, [b"welcome back"])
-        await until(lambda: again.got == [(1, b"welcome back")])
+        await until(lambda: two.net.is_connected(1), wait_s=0.6)
+        assert two.said("is connected") == 2
+        assert two.said("Connection refused") == 1
+        two.tell(1, [b"welcome back"])
+        await until(lambda: again.got == [(2, b"welcome back")])
 
     run(main())
 
 
 @pytest.mark.parametrize(
-    ("wrong", "heard_by_two", "heard_by_one"),
+    ("wrong", "heard_by_one", "heard_by_strange"),
     [
         ({"cluster_id": b"x" * 16}, "it belongs to cluster 7878", "it belongs to cluster 7878"),
         ({"incarnation": 2}, "it is of incarnation 2 of the cluster", "incarnation 2"),
-        ({"disk_id": b"9" * 16}, "replica 1 has another disk", "replica 1 has another disk"),
+        ({"disk_id": b"9" * 16}, "replica 2 has another disk", "replica 2 has another disk"),
         ({"node_id": 9}, "its certificate names spur://", "its certificate names spur://"),
     ],
     ids=["cluster", "incarnation", "disk", "node"],
 )
 def test_wrong_replica_is_refused_with_one_sentence(
-    run: Run, files: Files, wrong: dict[str, object], heard_by_two: str, heard_by_one: str
+    run: Run, files: Files, wrong: dict[str, object], heard_by_one: str, heard_by_strange: str
 ) -> None:
-    """Replica 1 is not what the others expect: both sides say why, once, whatever the retries."""
+    """Replica 2 is not what the others expect: both sides say why, once, whatever the retries."""
 
     async def main() -> None:
         one, two = Node(identity(1), files(1)), Node(identity(2), files(2))
-        strange = Node(identity(1, **wrong), files(1))
+        strange = Node(identity(2, **wrong), files(2))
         await two.net.start("127.0.0.1", 0)
         await strange.net.start("127.0.0.1", 0)
         await one.net.start("127.0.0.1", 0)
         introduce(one, two)
-        await until(lambda: two.net.is_connected(1))
-        await one.net.close()
-        address = TcpAddress("127.0.0.1", two.net.port)
-        strange.net.set_members({10: PeerAddress(disk_id=b"\2" * 16, address=address)})
-        await until(lambda: two.said("a caller from 127.0.0.1 was refused: ") > 0)
+        await until(lambda: one.net.is_connected(2))
+        await two.net.close()
+        address = TcpAddress("127.0.0.1", one.net.port)
+        strange.net.set_members({1: PeerAddress(disk_id=b"\1" * 16, address=address)})
+        await until(lambda: one.said("a caller from 127.0.0.1 was refused: ") > 0)
         await until(lambda: strange.said("it refused this replica: ") > 0)
         await asyncio.sleep(0.3)
-        assert two.said(heard_by_two) == 1
-        assert strange.said(heard_by_one) == 1
-        assert not two.net.is_connected(1)
+        assert one.said(heard_by_one) == 1
+        assert strange.said(heard_by_strange) == 1
+        assert not one.net.is_connected(2)
 
     run(main())
 
@@ -307,13 +312,13 @@ def test_dialler_checks_the_certificate_too(run: Run, files: Files, tmp_path: Pa
 
 
 def test_expired_certificate_is_said(run: Run, files: Files) -> None:
-    """Nobody renewed the certificate of replica 1."""
+    """Nobody renewed the certificate of replica 2."""
 
     async def main() -> None:
-        one = Node(identity(1), files(1, now=NOW - timedelta(days=400)))
-        two = Node(identity(2), files(2))
+        one = Node(identity(1), files(1))
+        two = Node(identity(2), files(2, now=NOW - timedelta(days=400)))
         await join(one, two)
-        await until(lambda: two.said("was refused: its certificate has expired") == 1)
+        await until(lambda: one.said("was refused: its certificate has expired") == 1)
 
     run(main())
 
@@ -331,16 +336,16 @@ def test_agent_is_no_replica(run: Run, files: Files) -> None:
 
 
 def test_other_replica_at_the_address_is_refused(run: Run, files: Files) -> None:
-    """The addresses of replicas 2 and 3 are exchanged: replica 1 says whom it found."""
+    """The addresses of replicas 1 and 2 are exchanged: replica 3 says whom it found."""
 
     async def main() -> None:
         one, two, three = (Node(identity(n), files(n)) for n in (1, 2, 3))
         for node in (one, two, three):
             await node.net.start("127.0.0.1", 0)
-        introduce(one, three, two)
-        await until(lambda: one.said("it is replica 3; replica 2 was expected") == 1)
-        await until(lambda: one.said("it is replica 2; replica 3 was expected") == 1)
-        assert not one.net.is_connected(2)
+        introduce(two, one, three)
+        await until(lambda: three.said("it is replica 2; replica 1 was expected") == 1)
+        await until(lambda: three.said("it is replica 1; replica 2 was expected") == 1)
+        assert not three.net.is_connected(2)
 
     run(main())
 
@@ -570,23 +575,108 @@ def test_port_in_use_is_said(files: Files) -> None:
 
 
 def test_member_that_moved_is_dialled_at_its_new_address(run: Run, files: Files) -> None:
-    """The membership gives replica 2 another address, then leaves it out."""
+    """The membership gives replica 1 another address, then leaves it out."""
 
     async def main() -> None:
-        one, old, new = (Node(identity(n), files(n)) for n in (1, 2, 2))
-        for node in (one, old, new):
+        old, new, two = (Node(identity(n), files(n)) for n in (1, 1, 2))
+        for node in (old, new, two):
             await node.net.start("127.0.0.1", 0)
-        introduce(one, old)
-        await until(lambda: one.net.is_connected(2))
-        introduce(one, new)
-        await until(lambda: one.net.is_connected(2))
-        one.tell(2, [b"moved"])
-        await until(lambda: new.got == [(1, b"moved")])
-        one.net.set_members({})
-        await until(lambda: not new.net.is_connected(1))
-        one.tell(2, [b"gone"])
+        introduce(old, two)
+        await until(lambda: two.net.is_connected(1))
+        introduce(new, two)
+        await until(lambda: two.net.is_connected(1))
+        two.tell(1, [b"moved"])
+        await until(lambda: new.got == [(2, b"moved")])
+        two.net.set_members({})
+        await until(lambda: not new.net.is_connected(2))
+        two.tell(1, [b"gone"])
         await asyncio.sleep(0.1)
         assert old.got == []
-        assert not one.net.is_connected(2)
+        assert not two.net.is_connected(1)
+
+    run(main())
+
+
+def members_of(*nodes: Node) -> dict[int, PeerAddress]:
+    """Return the members that these nodes make."""
+    return {
+        node.me.node_id: PeerAddress(node.me.disk_id, TcpAddress("127.0.0.1", node.net.port))
+        for node in nodes
+    }
+
+
+def test_newcomer_is_heard_before_its_addition_is(run: Run, files: Files) -> None:
+    """Replica 17 was added; the log of replica 1 does not tell of it yet, and then does."""
+
+    async def main() -> None:
+        one, new = Node(identity(1), files(1), newest_id=16), Node(identity(17), files(17))
+        for node in (one, new):
+            await node.net.start("127.0.0.1", 0)
+        one.net.set_members(members_of(one))
+        new.net.set_members(members_of(one, new))
+        await until(lambda: new.net.is_connected(1))
+        new.tell(1, [b"hello"])
+        await until(lambda: one.got == [(17, b"hello")])
+        one.tell(17, [b"welcome"])
+        await until(lambda: new.got == [(1, b"welcome")])
+        one.net.set_members(members_of(one, new))
+        one.tell(17, [b"now we know"])
+        await until(lambda: (1, b"now we know") in new.got)
+        assert one.said("replica 17 is connected") == 1
+        assert new.removed_by == []
+
+    run(main())
+
+
+def test_newcomer_with_another_disk_is_cut_when_its_addition_is_heard_of(
+    run: Run, files: Files
+) -> None:
+    """What dialled as replica 17 is not the member that the log names so."""
+
+    async def main() -> None:
+        one = Node(identity(1), files(1), newest_id=16)
+        new = Node(identity(17, disk_id=b"x" * 16), files(17))
+        for node in (one, new):
+            await node.net.start("127.0.0.1", 0)
+        one.net.set_members(members_of(one))
+        new.net.set_members(members_of(one))
+        await until(lambda: one.net.is_connected(17))
+        right = {17: PeerAddress(identity(17).disk_id, TcpAddress("127.0.0.1", new.net.port))}
+        one.net.set_members(members_of(one) | right)
+        await until(lambda: one.said("replica 17 has another disk") > 0)
+        assert not one.net.is_connected(17)
+
+    run(main())
+
+
+@pytest.mark.parametrize("removed", [1, 2])
+def test_removed_replica_is_told(run: Run, files: Files, removed: int) -> None:
+    """One of two replicas removes the other while they are connected."""
+
+    async def main() -> None:
+        nodes = {number: Node(identity(number), files(number)) for number in (1, 2)}
+        await join(*nodes.values())
+        gone, stays = nodes.pop(removed), *nodes.values()
+        await until(lambda: stays.net.is_connected(removed))
+        stays.net.set_members(members_of(stays))
+        await until(lambda: stays.me.node_id in gone.removed_by)
+        stays.tell(removed, [b"nothing"])
+        await asyncio.sleep(0.1)
+        assert gone.got == []
+
+    run(main())
+
+
+def test_replica_that_was_away_when_it_was_removed_is_told(run: Run, files: Files) -> None:
+    """It comes back and dials as if nothing had happened."""
+
+    async def main() -> None:
+        one, two = Node(identity(1), files(1)), Node(identity(2), files(2))
+        for node in (one, two):
+            await node.net.start("127.0.0.1", 0)
+        one.net.set_members(members_of(one))
+        two.net.set_members(members_of(one, two))
+        await until(lambda: two.removed_by != [])
+        assert one.said("was refused: replica 2 is not a member of this cluster") == 1
 
     run(main())

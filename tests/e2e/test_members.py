@@ -1,0 +1,292 @@
+"""Real controllers that come and go: grown, shrunk, replaced, and refused where it would harm."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from spur.client.client import Client
+from spur.client.tls import credentials_in
+from spur.controller.birth import AUTHORITY_DIRECTORY, TLS_DIRECTORY
+from spur.controller.parent import EXIT_REFUSED
+from spur.testing.builders import SMALL_CONFIG
+from spur.testing.controllers import ControllerProcess, Controllers
+from spur.testing.hall import submission
+from spur.values.config import ConfigFile
+from spur.values.configfile import CONFIG_FILE
+from spur.values.errors import Rejection, SpurError
+from spur.values.ids import JobId
+from spur.wire.cluster import Configured, Reconfigure
+from spur.wire.controllers import (
+    ControllerInfo,
+    ControllerList,
+    RemoveController,
+    ShowControllers,
+)
+from spur.wire.declare import Done
+from spur.wire.jobs import JobAccepted, JobFilter, JobPage, QueryJobs, page_views
+
+PORT = 25300
+PATIENCE_S = 30.0
+SETTINGS = "snapshot_entries = 100\n"
+
+
+class House:
+    """A running cluster, and what is asked of it."""
+
+    def __init__(self, directory: Path, count: int) -> None:
+        self.directory = directory
+        self.controllers = Controllers.create(directory, count, first_port=PORT, settings=SETTINGS)
+        self.controllers.start()
+        self.next_port = PORT + 2 * count
+        with self.controllers.blocking() as client:
+            answer = client.ask(Reconfigure((ConfigFile(CONFIG_FILE, SMALL_CONFIG),)), Configured)
+        assert isinstance(answer, Configured)
+
+    def member(self, name: str) -> ControllerProcess:
+        """Return the controller of this name."""
+        (found,) = (each for each in self.controllers.members if each.directory.name == name)
+        return found
+
+    def add(self, name: str) -> ControllerProcess:
+        """Add a controller, start it, and wait until it votes."""
+        member = self.controllers.add(self.directory / name, first_port=self.next_port)
+        self.next_port += 2
+        self.wait(lambda: self.info(name).voter)
+        return member
+
+    def remove(self, name: str, *, gives_up_history: bool = False) -> Done | Rejection:
+        """Ask for a controller's removal."""
+        number = str(self.info(name).node_id)
+        with self.controllers.blocking() as client:
+            return client.ask(RemoveController(number, gives_up_history), Done)
+
+    def rows(self) -> dict[str, ControllerInfo]:
+        """Return what the leader knows of the controllers, by name."""
+        leader = asyncio.run(self.controllers.leader())
+        with self.controllers.blocking(leader) as client:
+            answer = client.ask(ShowControllers(), ControllerList)
+        assert isinstance(answer, ControllerList)
+        return {info.name: info for info in answer.controllers}
+
+    def info(self, name: str) -> ControllerInfo:
+        """Return what the leader knows of one."""
+        return self.rows()[name]
+
+    def wait(self, holds: Callable[[], bool]) -> None:
+        """Wait until something holds."""
+        end_s = time.monotonic() + PATIENCE_S
+        while True:
+            with suppress(SpurError):
+                if holds():
+                    return
+            assert time.monotonic() < end_s, "it did not come to be in time"
+            time.sleep(0.05)
+
+    def submit(self, count: int) -> None:
+        """Submit held jobs."""
+        with self.controllers.blocking() as client:
+            for _ in range(count):
+                assert isinstance(client.ask(submission(hold=True), JobAccepted), JobAccepted)
+
+    def jobs(self) -> int:
+        """Return how many jobs there are."""
+        with self.controllers.blocking() as client:
+            page = client.ask(QueryJobs(JobFilter(), JobId(0), 5_000), JobPage)
+        assert isinstance(page, JobPage)
+        return len(page_views(page))
+
+
+@pytest.fixture
+def founded(tmp_path: Path) -> Iterator[Callable[[int], House]]:
+    """Yield what founds a cluster of so many controllers."""
+    houses: list[House] = []
+
+    def found(count: int) -> House:
+        houses.append(House(tmp_path / "hosts", count))
+        return houses[-1]
+
+    yield found
+    for house in houses:
+        house.controllers.stop()
+
+
+class Submitter:
+    """Submits jobs all the while, from a thread of its own."""
+
+    def __init__(self, house: House) -> None:
+        self.accepted: list[int] = []
+        self._house = house
+        self._stops = False
+
+    async def run(self, work: Callable[[], None]) -> None:
+        """Submit until the work is done."""
+        submitting = asyncio.create_task(self._submit())
+        try:
+            await asyncio.to_thread(work)
+        finally:
+            self._stops = True
+            await submitting
+
+    async def _submit(self) -> None:
+        members = self._house.controllers
+        while not self._stops:
+            # As an agent that is told where the controllers are now.
+            async with members.client() as client:
+                await self._some(client)
+
+    async def _some(self, client: Client) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0.02)
+            answer = await client.ask(submission(hold=True), JobAccepted)
+            if isinstance(answer, Rejection):
+                # It asks with the certificate of a controller that was removed just now.
+                assert "was removed from this cluster" in answer.text
+                return
+            self.accepted.append(answer.job_id)
+
+
+@pytest.mark.timeout(300)
+def test_cluster_grows_to_five_and_shrinks_to_one(founded: Callable[[int], House]) -> None:
+    """Somebody submits all the while; no answered job is lost, though the founder goes as well."""
+    house = founded(1)
+    submitter = Submitter(house)
+
+    def change() -> None:
+        for name in ("c2", "c3", "c4", "c5"):
+            house.add(name)
+        rows = house.rows()
+        assert [info.voter for info in rows.values()] == [True] * 5
+        assert len({info.node_id for info in rows.values()}) == 5
+        house.wait(lambda: all(info.history_from == 1 for info in house.rows().values()))
+        for name in ("c1", "c3", "c5", "c2"):
+            gone = house.member(name)
+            assert house.remove(name) == Done()
+            house.controllers.members.remove(gone)
+            assert gone.wait() == EXIT_REFUSED
+            assert "was removed from the cluster, so it stops" in gone.words()
+
+    asyncio.run(submitter.run(change))
+    assert list(house.rows()) == ["c4"]
+    assert len(submitter.accepted) > 50
+    assert house.jobs() == len(set(submitter.accepted)) == len(submitter.accepted)
+
+
+def test_new_controller_gets_the_authority_and_the_history(
+    founded: Callable[[int], House],
+) -> None:
+    """It can issue certificates itself then, and hold the log alone."""
+    house = founded(1)
+    house.submit(150)
+    house.wait(lambda: house.member("c1").words().count("snapshot") >= 0)
+    new = house.add("c2")
+    key = new.directory / AUTHORITY_DIRECTORY / "authority.key"
+    house.wait(key.exists)
+    first = house.member("c1").directory / AUTHORITY_DIRECTORY / "authority.key"
+    assert key.read_bytes() == first.read_bytes()
+    assert key.stat().st_mode & 0o777 == 0o600
+    house.wait(lambda: house.info("c2").history_from == 1)
+    assert house.info("c2").lag == 0
+    house.controllers.members.reverse()
+    assert house.remove("c1") == Done()
+    assert house.jobs() == 150
+
+
+def test_dead_controller_is_replaced(founded: Callable[[int], House]) -> None:
+    """The disk of one of three is lost: it is removed, and its host is added anew."""
+    house = founded(3)
+    house.submit(20)
+    lost = house.member("c3")
+    lost.kill()
+    shutil.rmtree(lost.directory)
+    house.controllers.members.remove(lost)
+    house.wait(lambda: house.info("c3").heard_ms > 5_000)
+    refused = house.remove("c2")
+    assert isinstance(refused, Rejection)
+    assert "only 1 of 2 voters would answer" in refused.text
+    former = house.info("c3")
+    assert house.remove("c3") == Done()
+    house.add("c3")
+    now = house.info("c3")
+    assert now.node_id != former.node_id
+    assert now.disk_id != former.disk_id
+    house.submit(5)
+    assert house.jobs() == 25
+
+
+def test_emptied_controller_is_refused_under_its_old_name(
+    founded: Callable[[int], House],
+) -> None:
+    """Its write-ahead log was deleted, and the process is started again as if nothing had been."""
+    house = founded(3)
+    wiped = house.member("c3")
+    wiped.stop()
+    shutil.rmtree(wiped.directory / "wal")
+    wiped.start()
+    assert wiped.wait() == EXIT_REFUSED
+    last = wiped.words().splitlines()[-1]
+    assert "without it this replica can't know how it voted, so it does not start" in last
+    assert "remove this controller and add it again" in last
+
+
+def test_added_controller_whose_log_was_deleted_is_refused(
+    founded: Callable[[int], House],
+) -> None:
+    """The same of one that was no founder: nothing but its log knew its disk."""
+    house = founded(1)
+    new = house.add("c2")
+    new.stop()
+    shutil.rmtree(new.directory / "wal")
+    new.start()
+    assert new.wait() == EXIT_REFUSED
+    assert "remove this controller and add it again" in new.words().splitlines()[-1]
+
+
+def test_learner_without_a_process_changes_nothing(founded: Callable[[int], House]) -> None:
+    """A controller is added and never started: the others go on, and it never votes."""
+    house = founded(1)
+    new = house.controllers.add(house.directory / "c2", first_port=house.next_port)
+    new.kill()
+    house.controllers.members.remove(new)
+    house.submit(10)
+    info = house.info("c2")
+    assert (info.voter, info.leads) == (False, False)
+    assert house.remove("c2") == Done()
+    assert house.jobs() == 10
+
+
+def test_stopping_leader_hands_over_first(founded: Callable[[int], House]) -> None:
+    """A controller that leads is stopped for maintenance."""
+    house = founded(3)
+    leader = asyncio.run(house.controllers.leader())
+    house.wait(lambda: all(info.heard_ms >= 0 for info in house.rows().values()))
+    assert leader.stop() == 0
+    assert "the lead was handed over" in leader.words()
+    began_s = time.monotonic()
+    house.submit(1)
+    assert time.monotonic() - began_s < PATIENCE_S / 10
+
+
+def test_removed_controller_may_administer_nothing(founded: Callable[[int], House]) -> None:
+    """Its certificate is still valid, and somebody has a copy of it."""
+    house = founded(1)
+    new = house.add("c2")
+    files = credentials_in(new.directory / TLS_DIRECTORY)
+    assert house.remove("c2") == Done()
+    house.controllers.members.remove(new)
+    new.kill()
+
+    async def ask() -> None:
+        address = house.member("c1").rpc_address
+        async with Client([address], tls=files, deadline_s=2.0) as client:
+            await client.ask(ShowControllers(), ControllerList)
+
+    with pytest.raises(SpurError):
+        asyncio.run(ask())
+    assert "is not a member of this cluster" in house.member("c1").words()
