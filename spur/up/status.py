@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
 
 from spur.client.blocking import BlockingClient
+from spur.client.tls import credentials_in, validity_of
+from spur.controller.birth import TLS_DIRECTORY
 from spur.up.layout import AgentPlace, ControllerPlace, Layout, Places
 from spur.up.processes import children_of, find, memory_kib
 from spur.values.errors import SpurError
@@ -33,6 +37,7 @@ def process_rows(places: Places, layout: Layout) -> list[Row]:
 def _controller_rows(places: Places, place: ControllerPlace) -> list[Row]:
     mark = find(places, place.name)
     row = _row(place.name, "controller", mark.pid if mark else 0, place.rpc_address)
+    row["certified_until"] = _certified_until(places.controller(place.name))
     if mark is None:
         return [row]
     info = _info(places, place)
@@ -47,6 +52,7 @@ def _agent_rows(places: Places, place: AgentPlace) -> list[Row]:
     role = "agent" if place.nodes else "relay"
     address = place.address or f"unix:{places.socket(place.key)}"
     row = _row(place.key, role, mark.pid if mark else 0, address)
+    row["certified_until"] = _certified_until(places.agent(place.key))
     return [row, *(_children(place.key, mark.pid) if mark else ())]
 
 
@@ -75,4 +81,14 @@ def _row(name: str, role: str, pid: int, address: str) -> Row:
         "leader": False,
         "index": 0,
         "memory_kib": memory_kib(pid) if pid else 0,
+        "certified_until": "",
     }
+
+
+def _certified_until(directory: Path) -> str:
+    """Return the day on which a daemon's certificate ends; empty when it has none."""
+    try:
+        text = credentials_in(directory / TLS_DIRECTORY).host.read_text("ascii")
+        return datetime.fromtimestamp(validity_of(text)[1], UTC).strftime("%Y-%m-%d")
+    except (OSError, ValueError):
+        return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -38,6 +39,7 @@ def test_cluster_comes_up_comes_back_and_ends(cluster: MachineCluster) -> None:
     assert cluster.shell("sinfo -h -o '%D %G'") == "2 gpu:gfx942:8\n"
     [row] = [row for row in cluster.processes() if row["role"] == "controller"]
     assert (row["state"], row["leader"]) == ("running", True)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", str(row["certified_until"]))
     os.kill(int(row["pid"]), signal.SIGKILL)
     assert "started controller c1" in cluster.up()
     assert cluster.shell("spur squeue -h -o %i") == "1\n"

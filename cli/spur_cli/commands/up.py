@@ -29,6 +29,7 @@ PROCESSES = (
     Column("leader", "LEADER"),
     Column("index", "INDEX", is_right=True),
     Column("memory_kib", "MEMORY_KIB", is_right=True),
+    Column("certified_until", "CERTIFIED_UNTIL"),
 )
 
 
