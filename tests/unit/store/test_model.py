@@ -267,6 +267,7 @@ PASSED_OVER = (
     "run.signalled",
     "step.reported",
     "step.signalled",
+    "token.",
 )
 """Events that say nothing of a job's record."""
 
