@@ -556,7 +556,9 @@ class Machine:
             return []
         if not won:
             return [Watch(name), *self.claimed(name)]
-        return self._over(name, attempt, End(NodeShareState.VOID))
+        # One that waits to be told what a step executes would wait on, for nothing.
+        ends = [Kill(name, JobState.CANCELLED, 0)] if attempt.may_live else []
+        return [*ends, *self._over(name, attempt, End(NodeShareState.VOID))]
 
     def not_voided(self, name: AttemptName, why: str) -> list[Action]:
         """The disk takes no claim now: what was never forked is void without, else try again."""

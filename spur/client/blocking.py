@@ -44,6 +44,10 @@ CONNECT_S = 1.0
 ATTEMPT_S = 2.0
 """How long one replica may be silent before another one is asked."""
 
+LAST_TRY_DIVISOR = 3
+"""What everybody refused so far is not tried again in the last third of the time: an agent that
+passes commands on takes more than a second to say that no controller leads."""
+
 _READ_BYTES = 256 * 1024
 
 
@@ -166,8 +170,10 @@ class BlockingClient:
                 if outcome is not None:
                     return outcome if isinstance(outcome, Rejection) else outcome.answer
             left_s = end_s - time.monotonic()
-            if left_s <= pursuit.pause_s:
-                raise pursuit.give_up(wait_s)
+            # Cut off by the deadline, a last try would make an unknown outcome of a known refusal.
+            least_s = 0 if pursuit.is_open else wait_s / LAST_TRY_DIVISOR
+            if left_s <= pursuit.pause_s + least_s:
+                raise pursuit.give_up(wait_s - left_s)
             time.sleep(pursuit.pause_s)
 
     def _try(self, address: Address, pursuit: Pursuit, end_s: float) -> Reply:

@@ -33,6 +33,9 @@ CONNECT_S = 1.0
 ATTEMPT_S = 2.0
 """How long one replica may be silent before another one is asked."""
 
+LOOK_S = 0.01
+"""Between two looks whether a call that is passed on was taken after all."""
+
 
 class Client:
     """Speaks with the leader of one cluster."""
@@ -143,8 +146,11 @@ class Client:
         pursued = loop.create_task(self._outcome(pursuit, deadline_s, None))
         try:
             await asyncio.wait((pursued,), timeout=unsent_s)
-            if not pursued.done() and not pursuit.is_open:
-                raise pursuit.give_up(unsent_s)
+            # At this moment somebody may be about to refuse it; one who took it says nothing soon.
+            while not pursued.done():
+                if not pursuit.is_open:
+                    raise pursuit.give_up(unsent_s)
+                await asyncio.wait((pursued,), timeout=LOOK_S)
             judged = await pursued
         finally:
             pursued.cancel()

@@ -7,11 +7,19 @@ from typing import Any
 from spur.testing.attempts import launch_order
 from spur.values.ids import JobId, NodeName
 from spur.values.states import JobState
-from spur.values.steps import Dealing
+from spur.values.steps import Dealing, StepState
 from spur.values.tres import NodeShare, cpu_set
-from spur.wire.agents import KillOrder, LaunchOrder, LaunchStepOrder, Numbered, Order, Orders
+from spur.wire.agents import (
+    KillOrder,
+    KillStepOrder,
+    LaunchOrder,
+    LaunchStepOrder,
+    Numbered,
+    Order,
+    Orders,
+)
 
-__all__ = ["kill_order", "order_for", "orders", "step_order"]
+__all__ = ["kill_order", "kill_step_order", "order_for", "orders", "step_order"]
 
 
 def order_for(
@@ -67,6 +75,11 @@ def kill_order(
 ) -> KillOrder:
     """Return an order to end, or never to begin, an attempt."""
     return KillOrder(NodeName(node), JobId(job_id), run, attempt, JobState(state), 1)
+
+
+def kill_step_order(node: str, job_id: int, step_id: int) -> KillStepOrder:
+    """Return an order to end, or never to begin, a step of a job's first attempt."""
+    return KillStepOrder(NodeName(node), JobId(job_id), 0, 1, step_id, StepState.CANCELLED, 1)
 
 
 def orders(*told: Order, term: int = 1, incarnation: int = 1, first: int = 1) -> Orders:

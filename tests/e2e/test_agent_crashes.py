@@ -42,7 +42,7 @@ from spur.agent.manifest import (
 from spur.agent.spool import Spool
 from spur.testing.agentprocess import AgentProcess
 from spur.testing.leader import CLUSTER_ID, Leader
-from spur.testing.orders import kill_order, order_for, step_order
+from spur.testing.orders import kill_order, kill_step_order, order_for, step_order
 from spur.testing.small_disk import small_disk
 from spur.values.states import NodeShareState
 from spur.wire.agents import LaunchOrder
@@ -275,6 +275,20 @@ def test_supervisor_dies_before_it_took_the_claim(
     os.kill(int(locks.read_text()), signal.SIGKILL)
     leader.wait_for(5, VOID)
     assert leader.states_of(5) == ["LAUNCHED", "VOID"]
+
+
+def test_supervisor_of_a_step_that_is_void_ends(
+    tmp_path: Path, leader: Leader, agent: AgentProcess
+) -> None:
+    """A step waits to be told what it executes when it is cancelled: its supervisor goes."""
+    agent.start()
+    begun(tmp_path, leader, 5)
+    leader.tell(step_order("n1", 5, 0, uid=os.geteuid()))
+    lock = agent.spool / f"5.0.0.1.n1/{LOCK}"
+    becomes(lambda: lock.exists() and holder_of(lock))
+    leader.tell(kill_step_order("n1", 5, 0))
+    leader.wait_for(5, VOID)
+    becomes(lambda: not holder_of(lock))
 
 
 @pytest.mark.parametrize("is_alone", [True, False])

@@ -104,6 +104,27 @@ def test_silent_leader_is_left(tmp_path: Path) -> None:
         assert client.do(HOLD) == Done()
 
 
+def test_slow_refusal_at_the_deadline_is_no_unknown_outcome(tmp_path: Path) -> None:
+    """No quorum is there, and the agent that passes commands on takes a while to say so each time.
+
+    Whenever the time is over, it is known that nothing was done.
+    """
+    echo = replica(tmp_path)
+
+    def judge(call: Call) -> Refused:
+        time.sleep(0.12)
+        return Refused("not-leader", "no controller leads")
+
+    echo.judge = judge
+    with ServerThread(echo):
+        for hundredths in range(30, 60, 5):
+            with (
+                BlockingClient([f"unix:{echo.path}"], deadline_s=hundredths / 100) as client,
+                pytest.raises(Unreachable, match="nothing was done"),
+            ):
+                client.do(HOLD)
+
+
 def test_deadline_is_kept(tmp_path: Path) -> None:
     """No controller at all, and one that never replies: each has its own fault, in time."""
     started_s = time.monotonic()

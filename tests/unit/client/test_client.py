@@ -14,13 +14,15 @@ from spur.client.client import Client
 from spur.client.faults import OutcomeUnknown, Unreachable
 from spur.client.tls import TlsFiles
 from spur.controller.authority import Authority
+from spur.events.envelope import Actor
 from spur.server.credentials import write_credentials
+from spur.server.sessions import Respond
 from spur.testing.loops import Run, until
-from spur.testing.rpc import CLUSTER, EchoServer
+from spur.testing.rpc import CLUSTER, EchoServer, call
 from spur.values.errors import PeerFault, Rejection
 from spur.values.ids import JobId
 from spur.values.states import Hold
-from spur.wire.calls import Answered, Call, Refused
+from spur.wire.calls import Answered, Call, Refused, Reply
 from spur.wire.declare import Done
 from spur.wire.hello import HostName
 from spur.wire.jobs import HoldJob, JobAccepted
@@ -361,3 +363,39 @@ def test_foreign_certificates_are_refused_by_both(run: Run, tmp_path: Path, file
 
     run(serve_all(servers, main))
     assert echo.calls == []
+
+
+def test_call_that_is_refused_again_and_again_is_given_up(tmp_path: Path) -> None:
+    """An agent passes a command on, and whoever it asks does not lead.
+
+    That one of these refusals is on its way as the time ends does not make it wait for long.
+    """
+
+    async def forward() -> float:
+        echo = EchoServer(tmp_path)
+        loop = asyncio.get_running_loop()
+
+        class Slow(list[tuple[Call, Actor, Respond]]):
+            """Answers each call that is put into it, a while later."""
+
+            def append(self, item: tuple[Call, Actor, Respond]) -> None:
+                made, _, respond = item
+                refused = Refused("not-leader", "no controller leads")
+                reply = Reply(number=made.number, incarnation=1, index=8, outcome=refused)
+                loop.call_later(0.1, respond, reply)
+
+        echo.keeps, echo.calls = True, Slow()
+        await echo.server.start_unix(echo.path)
+        async with Client([f"unix:{echo.path}"]) as client:
+            began_s = loop.time()
+            # Most of the time a refusal is on its way.
+            for unsent_s in (0.25, 0.35):
+                with pytest.raises(Unreachable):
+                    await client.forward(
+                        call(1), speaks_for=(0, 0), unsent_s=unsent_s, deadline_s=20.0
+                    )
+            took_s = loop.time() - began_s
+        await echo.server.close()
+        return took_s
+
+    assert asyncio.run(forward()) < 2.0
