@@ -141,5 +141,5 @@ def test_operator_comes_through_every_failure(cluster: MachineCluster, tmp_path:
     assert "not submitted" in alone
     assert "COMPLETED" in shown["kill the scheduler and the projector"]
     assert "Not responding" in shown["kill the agent of n1"]
-    assert "RUNNING n1" in shown["kill the agent of n1 under a job"]
+    assert "COMPLETING n1" in shown["kill the agent of n1 under a job"]
     assert "is damaged at byte" in shown["change a byte of c2's ledger"]
