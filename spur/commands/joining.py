@@ -243,6 +243,12 @@ def _refuse_token(
             f"token {token_id} is for {with_article(row.role)} host,"
             f" not {with_article(request.role)} host",
         )
+    if row.role == "controller" and request.role != "controller":
+        return _refused(
+            "not-permitted",
+            f"token {token_id} is for a controller, which says where it is to be reached",
+            "give --raft-address and --rpc-address",
+        )
     off_s = (request.clock_ns - now_ns) / _NS
     if abs(off_s) > CLOCK_S_MAX:
         side = "ahead of" if off_s > 0 else "behind"

@@ -15,7 +15,9 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
+
+from msgspec.structs import replace
 
 from spur.client.stream import Stream
 from spur.controller.authority import Authority, moment
@@ -26,8 +28,9 @@ from spur.server.sessions import NO_CERTIFICATE
 from spur.values.errors import OperatorFault, PeerFault
 from spur.values.ids import HostId
 from spur.values.jointoken import secret_digest
-from spur.wire.calls import Answered, Call, Refused, Reply
-from spur.wire.declare import Request, decode_as, encode_request
+from spur.wire.calls import Call, Refused, Reply
+from spur.wire.controllers import AddController, ControllerAdded
+from spur.wire.declare import Answer, Request, decode_as, encode_request
 from spur.wire.desk import (
     DESK_LIMIT,
     DESK_VERSION,
@@ -36,6 +39,7 @@ from spur.wire.desk import (
     Certified,
     Desk,
     DeskRefused,
+    NewController,
     decode_knock,
     decode_question,
     encode_desk,
@@ -55,6 +59,8 @@ VISIT_S = 20.0
 
 DESK = Actor(uid=0, gid=0, host_id=0, host_role="cluster", via="desk")
 """Who asks the cluster on behalf of a host that stands before the desk."""
+
+A = TypeVar("A", bound=Answer)
 
 Submit: TypeAlias = Callable[[Call, Actor, Callable[[Reply], None]], None]
 
@@ -155,6 +161,9 @@ class HostDesk:
     async def _join(
         self, question: AskToJoin, signing: SigningRequest, authority: Authority
     ) -> Certified | DeskRefused:
+        if (question.role == "controller") is not (question.controller is not None):
+            sentence = "a controller, and nobody else, says where it is to be reached"
+            return DeskRefused("invalid-value", sentence)
         request = JoinHost(
             digest=secret_digest(question.secret),
             name=signing.name,
@@ -164,14 +173,30 @@ class HostDesk:
             clock_ns=question.clock_ns,
             life_s=self._life_s,
         )
-        found = await self._ask(request)
+        found = await self._ask(request, HostCertified)
         if isinstance(found, DeskRefused):
             return found
-        if found.role == "controller":
-            sentence = "controllers are not taken in at this desk"
-            return DeskRefused("invalid-value", sentence)
+        if question.controller is not None:
+            return await self._admit(question.controller, signing, authority, found)
         LOG.info("host %s joined as %s host %d", signing.name, found.role, found.host_id)
         return self._signed(authority, signing, found)
+
+    async def _admit(
+        self,
+        new: NewController,
+        signing: SigningRequest,
+        authority: Authority,
+        found: HostCertified,
+    ) -> Certified | DeskRefused:
+        """Make a controller to be a member; asked again for the same disk, it is one already."""
+        request = AddController(signing.name, new.disk_id, new.raft_address, new.rpc_address)
+        added = await self._ask(request, ControllerAdded)
+        if isinstance(added, DeskRefused):
+            return added
+        LOG.info("host %s joined as controller %d", signing.name, added.node_id)
+        numbered = replace(found, host_id=HostId(added.node_id))
+        certified = self._signed(authority, signing, numbered)
+        return replace(certified, genesis=added.genesis, members=added.members)
 
     async def _renew(
         self,
@@ -187,7 +212,7 @@ class HostDesk:
         request = RenewHost(
             host_id=HostId(who.id), name=signing.name, key=signing.key_digest, life_s=self._life_s
         )
-        found = await self._ask(request)
+        found = await self._ask(request, HostCertified)
         if isinstance(found, DeskRefused):
             return found
         LOG.info("the certificate of %s host %d was renewed", found.role, found.host_id)
@@ -209,7 +234,7 @@ class HostDesk:
             ends_ns=found.ends_ns,
         )
 
-    async def _ask(self, request: Request) -> HostCertified | DeskRefused:
+    async def _ask(self, request: Request, expected: type[A]) -> A | DeskRefused:
         """Return what the cluster says; committed, when it says yes."""
         replied: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
@@ -230,11 +255,7 @@ class HostDesk:
         outcome = (await replied).outcome
         if isinstance(outcome, Refused):
             return DeskRefused(outcome.code, outcome.text, outcome.hint, outcome.leader)
-        return _certified(outcome)
-
-
-def _certified(outcome: Answered) -> HostCertified:
-    return decode_as(outcome.answer, HostCertified)
+        return decode_as(outcome.answer, expected)
 
 
 class _Visitor:

@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from spur.client.address import parse_tcp_address
 from spur.client.desk import NoDesk, ask_desk, knock
 from spur.client.tls import joining_context
+from spur.controller.admission import Admission, draw_disk_id, make_directory
 from spur.controller.birth import TLS_DIRECTORY
 from spur.controller.enrol import AGENT_SETTINGS_FILE, NewAgent, write_agent
 from spur.controller.settings import SETTINGS_FILE
@@ -43,7 +44,7 @@ from spur.server.credentials import (
 from spur.values.errors import OperatorFault, PeerFault, Rejection
 from spur.values.ids import NAME_GRAMMAR, is_name
 from spur.values.jointoken import TOKEN_ROLES, JoinToken, parse_join_token
-from spur.wire.desk import AskToJoin, Certified, Desk
+from spur.wire.desk import AskToJoin, Certified, Desk, NewController
 from spur.wire.hello import HostName
 
 __all__ = ["Joining", "join"]
@@ -77,6 +78,10 @@ class Joining(NamedTuple):
     controllers."""
     settings: Mapping[str, str | int | bool] = MappingProxyType({})
     """Further keys of its settings file."""
+    raft_address: str = ""
+    """host:port where the other controllers will reach it; empty for a host that is none."""
+    rpc_address: str = ""
+    """host:port where agents and clients will reach it."""
 
 
 def join(joining: Joining) -> str:
@@ -85,13 +90,45 @@ def join(joining: Joining) -> str:
     Raises: OperatorFault, one sentence and perhaps a hint, when the host did not join.
     """
     token = _checked(joining)
+    controller = _new_controller(joining) if joining.raft_address else None
     key = _key_of(joining.directory)
     try:
-        certified = asyncio.run(_certificate(joining, token, key))
+        certified = asyncio.run(_certificate(joining, token, key, controller))
     except NoDesk as fault:
         raise OperatorFault(f"no controller could be asked ({fault}); give it again") from fault
     _check_certificate(certified)
     credentials = Credentials(certificate=certified.certificate, key=key_pem(key))
+    if controller is None:
+        said = _write_agent(joining, certified, credentials)
+    else:
+        said = _write_controller(joining, controller, certified, credentials)
+    (joining.directory / TLS_DIRECTORY / _KEY_FILE).unlink(missing_ok=True)
+    return said
+
+
+def _write_controller(
+    joining: Joining, controller: NewController, certified: Certified, credentials: Credentials
+) -> str:
+    make_directory(
+        Admission(
+            directory=joining.directory,
+            node_id=certified.host_id,
+            disk_id=controller.disk_id,
+            genesis=certified.genesis,
+            members=certified.members,
+            raft_address=controller.raft_address,
+            rpc_address=controller.rpc_address,
+            authority=certified.authority,
+            credentials=credentials,
+        )
+    )
+    return (
+        f"host {joining.name} joined as controller {certified.host_id};"
+        f" start it: spurctld run --dir {joining.directory}"
+    )
+
+
+def _write_agent(joining: Joining, certified: Certified, credentials: Credentials) -> str:
     new = NewAgent(
         directory=joining.directory,
         name=joining.name,
@@ -102,7 +139,6 @@ def join(joining: Joining) -> str:
         settings=joining.settings,
     )
     write_agent(new, certified.cluster_id, certified.authority, credentials)
-    (joining.directory / TLS_DIRECTORY / _KEY_FILE).unlink(missing_ok=True)
     serves = f" for {', '.join(certified.nodes)}" if certified.nodes else ""
     return (
         f"host {joining.name} joined as {certified.role} host {certified.host_id}{serves};"
@@ -116,8 +152,9 @@ def _checked(joining: Joining) -> JoinToken:
         token = parse_join_token(joining.token)
         for address in joining.controllers:
             parse_tcp_address(address)
-        if joining.address:
-            parse_tcp_address(joining.address)
+        for address in (joining.address, joining.raft_address, joining.rpc_address):
+            if address:
+                parse_tcp_address(address)
     except ValueError as error:
         raise OperatorFault(f"{error}; nobody was asked") from error
     if not joining.controllers:
@@ -132,6 +169,10 @@ def _checked(joining: Joining) -> JoinToken:
             f"role {joining.role!r}; a host joins as one of {', '.join(TOKEN_ROLES)};"
             " nobody was asked"
         )
+    if bool(joining.raft_address) is not bool(joining.rpc_address):
+        raise OperatorFault(
+            "a controller has two addresses, --raft-address and --rpc-address; nobody was asked"
+        )
     for name in (AGENT_SETTINGS_FILE, SETTINGS_FILE):
         if (joining.directory / name).exists():
             raise OperatorFault(
@@ -139,6 +180,15 @@ def _checked(joining: Joining) -> JoinToken:
                 "hint: --dir names another directory"
             )
     return token
+
+
+def _new_controller(joining: Joining) -> NewController:
+    """Return what the cluster must know of it. Raises: OperatorFault."""
+    return NewController(
+        disk_id=draw_disk_id(joining.directory),
+        raft_address=joining.raft_address,
+        rpc_address=joining.rpc_address,
+    )
 
 
 def _key_of(directory: Path) -> ec.EllipticCurvePrivateKey:
@@ -160,7 +210,10 @@ def _key_of(directory: Path) -> ec.EllipticCurvePrivateKey:
 
 
 async def _certificate(
-    joining: Joining, token: JoinToken, key: ec.EllipticCurvePrivateKey
+    joining: Joining,
+    token: JoinToken,
+    key: ec.EllipticCurvePrivateKey,
+    controller: NewController | None,
 ) -> Certified:
     """Return what the cluster answers. Raises: OperatorFault, NoDesk."""
     desk, address = await knock(joining.controllers)
@@ -168,10 +221,10 @@ async def _certificate(
     question = AskToJoin(
         secret=token.secret,
         signing_request=make_signing_request(key, joining.name),
-        role=joining.role,
+        role=joining.role if controller is None else "controller",
         nodes=joining.nodes,
         clock_ns=time.time_ns(),
-        controller=None,
+        controller=controller,
     )
     others = [other for other in joining.controllers if other != address]
     answer = await ask_desk(

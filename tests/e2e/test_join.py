@@ -33,13 +33,14 @@ from spur.server.credentials import (
     write_credentials,
 )
 from spur.testing.agentprocess import AgentProcess
-from spur.testing.controllers import Controllers
-from spur.testing.errands import configure, info, until
+from spur.testing.controllers import ControllerProcess, Controllers
+from spur.testing.errands import configure, info, jobs, submit_many, until
 from spur.values.errors import Rejection
 from spur.values.ids import NodeName
 from spur.values.jointoken import JoinToken, format_join_token, parse_join_token
 from spur.wire.calls import Greeting, encode
 from spur.wire.cluster import ClusterInfo, RemoveHost, ShowCluster
+from spur.wire.controllers import ControllerList, ShowControllers
 from spur.wire.declare import Done
 from spur.wire.desk import AskToJoin, AskToRenew, Certified
 from spur.wire.frames import encode_frames
@@ -330,3 +331,52 @@ def cluster_id(controllers: Controllers) -> bytes:
 def now() -> datetime:
     """Return the time."""
     return datetime.fromtimestamp(time.time(), UTC)
+
+
+def test_controller_joins_with_a_token(tmp_path: Path) -> None:
+    """A cluster of one becomes one of three: each new host makes its key, and votes in the end.
+
+    The first is lost then, and the others go on.
+    """
+    made = Controllers.create(tmp_path, 1, first_port=25420)
+    made.start()
+    try:
+        with made.blocking() as client:
+            configure(client)
+        first = made.members[0]
+        host = first.rpc_address.rpartition(":")[0]
+        for number in (2, 3):
+            token = created(made, "--role", "controller", "--host", f"c{number}")
+            directory = tmp_path / f"c{number}"
+            told = joined(made, directory, token, "--name", f"c{number}")
+            assert told.returncode == 1
+            assert "is for a controller, which says where it is to be reached" in told.stderr
+            raft, rpc = (f"{host}:{25420 + 2 * number + place}" for place in range(2))
+            words = ["--name", f"c{number}", "--raft-address", raft]
+            assert "has two addresses" in joined(made, directory, token, *words).stderr
+            told = joined(made, directory, token, *words, "--rpc-address", rpc)
+            assert told.stdout.startswith(f"host c{number} joined as controller "), told.stderr
+            member = ControllerProcess(directory, raft, rpc)
+            made.members.append(member)
+            member.start()
+            until("it votes", lambda number=number: votes(made) == number)  # type: ignore[misc]  # a lambda with a default
+            until("it has the key", (directory / AUTHORITY_DIRECTORY / "authority.key").exists)
+        first.kill()
+        rest = Controllers(made.members[1:])
+        with rest.blocking() as client:
+            before = jobs(client)
+            more = submit_many(client, 3)
+            assert jobs(client) == before | more
+        # Each of them can let hosts in now.
+        token = created(rest, "--role", "login")
+        assert isinstance(asked(rest, question(token, "front", make_key())), Certified)
+    finally:
+        made.stop()
+
+
+def votes(controllers: Controllers) -> int:
+    """Return how many controllers vote."""
+    with controllers.blocking(controllers.members[0]) as client:
+        found = client.ask(ShowControllers(), ControllerList)
+    assert isinstance(found, ControllerList)
+    return sum(each.voter for each in found.controllers)

@@ -52,6 +52,12 @@ def run(arguments: list[str], command: Command) -> int:
         help="HOST:PORT that streams of steps are brought to (default: this host's port 6818)",
     )
     parser.add_argument(
+        "--raft-address", default="", help="of a controller: HOST:PORT for the other controllers"
+    )
+    parser.add_argument(
+        "--rpc-address", default="", help="of a controller: HOST:PORT for agents and clients"
+    )
+    parser.add_argument(
         "--set", action="append", type=_setting, default=[], metavar="KEY=VALUE", help="a setting"
     )
     options = parser.parse_args(arguments)
@@ -70,6 +76,8 @@ def run(arguments: list[str], command: Command) -> int:
         nodes=nodes,
         address=options.address,
         settings=dict(options.set),
+        raft_address=options.raft_address,
+        rpc_address=options.rpc_address,
     )
     sys.stdout.write(f"{tool['join'](joining)}\n")
     return 0

@@ -247,11 +247,16 @@ def test_host_that_was_removed_needs_a_new_token(cluster: Cluster) -> None:
 
 def test_controllers_token_gives_no_host(cluster: Cluster) -> None:
     """A controller's id is given by the membership; its token is used up all the same."""
-    create(cluster, role="controller")
-    certified = join(cluster, name="c2")
+    token_id = create(cluster, role="controller")
+    assert refused(join(cluster, name="c2")) == (
+        "not-permitted",
+        f"token {token_id} is for a controller, which says where it is to be reached;"
+        " the host did not join",
+    )
+    certified = join(cluster, name="c2", role="controller")
     assert isinstance(certified, HostCertified)
     assert (certified.host_id, certified.role) == (0, "controller")
-    assert join(cluster, name="c2") == certified
+    assert join(cluster, name="c2", role="controller") == certified
     assert len(cluster.state.hosts) == 0
     assert states(cluster) == ["used"]
 
