@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from spur.up.layout import Layout, Places
@@ -21,7 +21,7 @@ from spur.values.config import ConfigFile
 from spur_cli.commands.link import make_names
 from spur_cli.conffiles import read_config_files
 
-__all__ = ["Commands", "add_oracle", "layout_of", "our_cluster", "sides", "their_cluster"]
+__all__ = ["Commands", "add_oracle", "layout_of", "our_cluster", "sides", "their_cluster", "ways"]
 
 DIRECTORY = Path("/tmp")
 
@@ -89,6 +89,17 @@ def sides(directory: Path, options: argparse.Namespace) -> Iterator[list[Command
     other = their_cluster(options)
     with our_cluster(directory, options) as ours:
         yield [ours] if other is None else [ours, other]
+
+
+def ways(clusters: Sequence[Commands]) -> list[Commands]:
+    """Return each cluster as it is asked: ours is the first, cold and warm."""
+    ours, *others = clusters
+    cold = {**ours.environment, "SPUR_WARM": "0"}
+    return [
+        replace(ours, name="spur, cold", environment=cold),
+        replace(ours, name="spur, warm"),
+        *others,
+    ]
 
 
 def layout_of(directory: Path) -> tuple[Places, Layout]:

@@ -1,23 +1,29 @@
-"""How long a cold command takes, from its start to its exit, beside the real one.
+"""How long a command takes, from its start to its exit, beside the real one.
 
-    ops/bench commands [--runs 20] [--pending 10000] [--oracle SLURM_CONF] [--oracle-user USER]
+    ops/bench commands [--runs 20] [--pending 10000] [--separate 5000] [--oracle SLURM_CONF]
 
-Each command is a process of its own, started when the one before it has ended; the two clusters
-take turns. First with an empty queue: squeue, sbatch, srun hostname. Then with a long one: arrays
-of a thousand held tasks, each task a line of `squeue -r`.
+Each command is a process of its own, started when the one before it has ended; the clusters take
+turns. Ours is there twice: cold (SPUR_WARM=0), as the goals mean it, and warm, run by the worker
+that commands leave behind. First with an empty queue: squeue, sbatch, srun hostname (always cold).
+Then with a long one: arrays of a thousand held tasks, each task a line of `squeue -r`; then as
+many single jobs, submitted by eight shells each, a line of `squeue` each.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
-from tests.benchmarks.clusters import Commands, add_oracle, sides
+from tests.benchmarks.clusters import Commands, add_oracle, sides, ways
 from tests.benchmarks.figures import Figure, describe_machine, print_figures
 from tests.benchmarks.scratch import scratch_directory
 
 ARRAY = 1_000
+
+SHELLS = 8
 
 
 def measure(
@@ -54,29 +60,50 @@ def fill(cluster: Commands, pending: int) -> None:
         cluster.run("sbatch", "--hold", tasks, "-o", "/dev/null", "--wrap", "true")
 
 
+def fill_singly(cluster: Commands, jobs: int) -> None:
+    """Submit so many held jobs, one by one from several shells."""
+    words = ("sbatch", "--hold", "-o", "/dev/null", "--wrap", "true")
+    with ThreadPoolExecutor(SHELLS) as shells:
+        for done in [shells.submit(cluster.run, *words) for _ in range(jobs)]:
+            done.result()
+
+
 def main() -> None:
     """Measure and print the figures."""
-    parser = argparse.ArgumentParser(description="cold commands")
+    parser = argparse.ArgumentParser(description="commands, cold and warm")
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--pending", type=int, default=10_000)
+    parser.add_argument("--separate", type=int, default=5_000)
     add_oracle(parser)
     options = parser.parse_args()
     found: dict[str, dict[str, list[float]]] = {}
     with scratch_directory("commands") as scratch, sides(scratch, options) as clusters:
         machine = describe_machine(scratch)
-        runs = options.runs
-        found["squeue, empty"] = measure(clusters, runs, lambda one: timed(one, "squeue")[0])
-        found["sbatch, empty"] = measure(clusters, runs, submit_and_cancel)
+        runs, few = options.runs, max(5, options.runs // 3)
+        asked = ways(clusters)
+        timed(clusters[0], "squeue")
+        time.sleep(1)  # the worker that it left has come up
+        found["squeue, empty"] = measure(asked, runs, lambda one: timed(one, "squeue")[0])
+        found["sbatch, empty"] = measure(asked, runs, submit_and_cancel)
         found["srun hostname"] = measure(
-            clusters, runs, lambda one: timed(one, "srun", "hostname")[0]
+            [asked[0], *asked[2:]], runs, lambda one: timed(one, "srun", "hostname")[0]
         )
         for cluster in clusters:
             fill(cluster, options.pending)
-        found[f"squeue -r, {options.pending} pending"] = measure(
-            clusters, max(3, runs // 4), lambda one: timed(one, "squeue", "-r")[0]
+        found[f"squeue -r, {options.pending} tasks pending"] = measure(
+            asked, few, lambda one: timed(one, "squeue", "-r")[0]
         )
         for cluster in clusters:
             cluster.run("scancel", "--state=PENDING")
+        if options.separate:
+            for cluster in clusters:
+                fill_singly(cluster, options.separate)
+            print("bench: the queue is long", file=sys.stderr, flush=True)
+            timed(clusters[0], "squeue")
+            time.sleep(1)
+            found[f"squeue, {options.separate} jobs pending"] = measure(
+                asked, few, lambda one: timed(one, "squeue")[0]
+            )
     print_figures(
         [
             Figure(name=name, subject=subject, unit="ms", values=tuple(values))

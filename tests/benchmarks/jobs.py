@@ -30,7 +30,7 @@ from spur.values.jobspec import JobText, encode_text
 from spur.values.states import JobState
 from spur.wire.declare import Attachment
 from spur.wire.jobs import JobAccepted, JobFilter, JobPage, QueryJobs, SubmitJob
-from tests.benchmarks.clusters import Commands, add_oracle, layout_of, sides
+from tests.benchmarks.clusters import Commands, add_oracle, layout_of, sides, ways
 from tests.benchmarks.figures import Figure, describe_machine, print_figures
 from tests.benchmarks.scratch import scratch_directory
 
@@ -154,7 +154,7 @@ def main() -> None:
             note("jobs by RPC", "spur", count, partial(by_rpc, scratch, partition, count))
             for other in clusters[1:]:
                 note("jobs by RPC", other.name, count, partial(by_array, other, count))
-            for cluster in clusters:
+            for cluster in ways(clusters):
                 note(
                     f"jobs by sbatch, {shells} shells",
                     cluster.name,
