@@ -56,16 +56,16 @@ class Bunch(NamedTuple):
 
 
 class Typesetter:
-    """Makes the texts of lines."""
+    """Makes the text of lines."""
 
     def __init__(self, layout: Layout[JobLine]) -> None:
         self._layout = layout
         self._columns = [cell.column for cell in layout.cells if cell.column is not None]
-        self._shape = "".join([plain(layout.prefix), *map(shape_of, layout.cells)])
-        self._bunches: dict[int, Callable[[int], str]] = {}
+        self._shape = _line_of([plain(layout.prefix), *map(shape_of, layout.cells)])
+        self._bunches: dict[int, Callable[[Sequence[int]], str]] = {}
 
-    def texts(self, found: Iterable[tuple[Bunch, Sequence[int]]]) -> list[str]:
-        """Return the texts of lines, told by their bunch and their places in it.
+    def text(self, found: Iterable[tuple[Bunch, Sequence[int]]]) -> str:
+        """Return the text of lines, told by their bunch and their places in it.
 
         No job is in two bunches.
         """
@@ -79,11 +79,11 @@ class Typesetter:
             make = self._bunches.get(job_id)
             if make is None:
                 make = self._bunches[job_id] = self._maker(bunch)
-            texts += map(make, places)
-        return texts
+            texts.append(make(places))
+        return "".join(texts)
 
-    def _maker(self, bunch: Bunch) -> Callable[[int], str]:
-        """Return what makes the text of a place in a bunch."""
+    def _maker(self, bunch: Bunch) -> Callable[[Sequence[int]], str]:
+        """Return what makes the text of places in a bunch."""
         parts = [plain(self._layout.prefix)]
         own = []
         for cell in self._layout.cells:
@@ -94,15 +94,30 @@ class Typesetter:
                 parts.append(plain(shape_of(cell) % column.value(bunch.line)))
             if column is not None and column.is_own:
                 own.append(column.value)
-        shape = "".join(parts)
+        shape = _line_of(parts)
         if own == [at.job_id] or (bunch.owns and own == [at.raw_job_id]):
-            names = _names(bunch)
-            return lambda place: shape % names[place]
-        return lambda place: shape % tuple([value(bunch.at(place)) for value in own])
+            names, everything = _names(bunch), range(bunch.size)
+
+            def pick(places: Sequence[int]) -> str:
+                picked = names if places == everything else [names[place] for place in places]
+                return shape * len(places) % tuple(picked)
+
+            return pick
+
+        def make(places: Sequence[int]) -> str:
+            lines = [bunch.at(place) for place in places]
+            return shape * len(lines) % tuple([value(line) for line in lines for value in own])
+
+        return make
+
+
+def _line_of(parts: Iterable[str]) -> str:
+    return "".join([*parts, "\n"])
 
 
 def _names(bunch: Bunch) -> list[str]:
     """Return how the lines of a bunch are called."""
     if bunch.tasks:
-        return [f"{bunch.line.job.array_id}_{task}" for task in bunch.tasks]
+        start = f"{bunch.line.job.array_id}_"
+        return [start + name for name in map(str, bunch.tasks)]
     return [str(own.job_id) for own in bunch.owns]

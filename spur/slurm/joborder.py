@@ -9,7 +9,8 @@ Source: squeue(1) --sort; transcripts of Slurm 22.05.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from spur.slurm.bunches import Bunch
@@ -167,6 +168,10 @@ def _sort_by(keyed: list[_Keyed], place: int, *, is_down: bool) -> None:
     keyed.sort(key=lambda one: one[0][place], reverse=is_down)
 
 
+_Rank = tuple[int, int, int, int, int]
+"""What lines that are equal in all keys go by."""
+
+
 def _settled(bunch: Bunch) -> Sequence[int]:
     """Return the places of a bunch's lines in their settled order."""
     places = range(bunch.size)
@@ -174,23 +179,37 @@ def _settled(bunch: Bunch) -> Sequence[int]:
     return places[::-1] if is_newest_first else places
 
 
+def _ranks(bunch: Bunch, places: Iterable[int]) -> list[_Rank]:
+    """Return the ranks of lines of a bunch."""
+    line = bunch.line
+    start = -at.start_s(line)
+    numbers: list[tuple[int, int]]
+    if bunch.tasks:
+        first = line.job.array_id
+        numbers = [(first, bunch.tasks[place]) for place in places]
+    elif bunch.owns:
+        numbers = [(bunch.owns[place].job_id, 0) for place in places]
+    else:
+        numbers = [_number(line)]
+    if line.job.state is JobState.PENDING:
+        return [(start, 0, -major, major, minor) for major, minor in numbers]
+    return [(start, 1, 0, major, minor) for major, minor in numbers]
+
+
 def _merged(bunches: list[Bunch]) -> Iterator[tuple[Bunch, Sequence[int]]]:
     """Yield the lines of bunches that are equal in all keys, in their settled order."""
-    found: list[tuple[int, int, int, int, int, int, int]] = []
-    for which, bunch in enumerate(bunches):
-        line = bunch.line
-        start = -at.start_s(line)
-        waits = line.job.state is JobState.PENDING
-        numbers: list[tuple[int, int]]
-        if bunch.tasks:
-            first = line.job.array_id
-            numbers = [(first, task) for task in bunch.tasks]
-        elif bunch.owns:
-            numbers = [(own.job_id, 0) for own in bunch.owns]
-        else:
-            numbers = [_number(line)]
-        for place, (major, minor) in enumerate(numbers):
-            rank = (0, -major) if waits else (1, 0)
-            found.append((start, *rank, major, minor, which, place))
-    for *_, which, place in sorted(found):
-        yield bunches[which], (place,)
+    spans = sorted(
+        (_ranks(bunch, _settled(bunch)[:1])[0], _ranks(bunch, _settled(bunch)[-1:])[0], which)
+        for which, bunch in enumerate(bunches)
+    )
+    if all(span[1] <= after[0] for span, after in pairwise(spans)):
+        for _, _, which in spans:
+            yield bunches[which], _settled(bunches[which])
+        return
+    found = sorted(
+        (rank, which, place)
+        for which, bunch in enumerate(bunches)
+        for place, rank in enumerate(_ranks(bunch, range(bunch.size)))
+    )
+    for which, lines in groupby(found, key=itemgetter(1)):
+        yield bunches[which], [place for _, _, place in lines]

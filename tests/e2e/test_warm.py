@@ -347,7 +347,7 @@ def test_a_launcher_that_differs_runs_cold(warm: World, differ: Callable[[], Non
     """Whoever asks with less of the machine gets no more of it through a worker."""
     if differ is on_one_cpu and len(os.sched_getaffinity(0)) == 1:
         pytest.skip("there is one processor")
-    assert warm.is_cold("facts", preexec_fn=differ)
+    assert warm.run("facts", preexec_fn=differ).stdout.startswith("cold ")
 
 
 @root_only
@@ -423,6 +423,19 @@ def test_a_worker_without_work_ends(world: World) -> None:
     assert worker.wait(20) == 0
     assert world.sockets() == []
     assert world.run("facts").stdout == f"cold {LEAVE}\n"
+
+
+def test_a_worker_that_serves_nobody_ends_though_others_knock(world: World) -> None:
+    """A shell in a container asks every second for what the worker of another one can't give."""
+    worker = world.start(idle_s=2)
+    if len(os.sched_getaffinity(0)) == 1:
+        pytest.skip("there is one processor")
+
+    def is_over() -> bool:
+        assert world.run("facts", preexec_fn=on_one_cpu).stdout.startswith("cold ")
+        return worker.poll() == 0
+
+    until("it ends", is_over)
 
 
 def peer_of(path: Path) -> int:

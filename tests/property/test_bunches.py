@@ -119,10 +119,10 @@ def test_lines_made_together_are_what_they_are_one_by_one(
         layout = parse_long_format(EVERYTHING, BY_NAME)
     keys = parse_sort(sort)
     apart = [single for bunch in bunches for single in bunch.apart()]
-    one_by_one = Typesetter(layout).texts(sorted_bunches(apart, keys))
-    assert Typesetter(layout).texts(sorted_bunches(bunches, keys)) == one_by_one
-    assert one_by_one == [
-        layout.line(bunch.at(place))
+    one_by_one = Typesetter(layout).text(sorted_bunches(apart, keys))
+    assert Typesetter(layout).text(sorted_bunches(bunches, keys)) == one_by_one
+    assert one_by_one == "".join(
+        f"{layout.line(bunch.at(place))}\n"
         for bunch, places in sorted_bunches(apart, keys)
         for place in places
-    ]
+    )

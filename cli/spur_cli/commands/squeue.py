@@ -88,8 +88,7 @@ def _show(session: Session, line: Layer, values: Values) -> int:
         shown = _bunches(session, values, wanted, names, with_texts=with_texts, cluster=cluster)
     _write_header(values, layout.header())
     keys = _sort_keys(values)
-    texts = Typesetter(layout).texts(sorted_bunches(shown, keys))
-    sys.stdout.write("\n".join([*texts, ""]))
+    sys.stdout.write(Typesetter(layout).text(sorted_bunches(shown, keys)))
     return 0
 
 

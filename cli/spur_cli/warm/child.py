@@ -40,8 +40,8 @@ class Unlike(Exception):
     """The launcher is not to be served by us; it runs its command itself."""
 
 
-def serve(line: socket.socket, own: Likeness) -> int:
-    """Serve one launcher that is like us, and return the status of its command.
+def serve(line: socket.socket, own: Likeness) -> None:
+    """Serve one launcher that is like us, and tell it the status of its command.
 
     Raises: Unlike when nothing was run.
     """
@@ -63,9 +63,7 @@ def serve(line: socket.socket, own: Likeness) -> int:
     line.setblocking(True)
     _end_with(line)
     calling.pid = pid
-    status = _run(argv)
-    tell(line, ENDED, status)
-    return status
+    tell(line, ENDED, _run(argv))
 
 
 def tell(line: socket.socket, word: bytes, number: int) -> None:

@@ -102,7 +102,10 @@ def door_of(install: Sequence[str]) -> Door | None:
             return None
         if not _is_private(base, uid):
             return None
-    with_all = "\n".join([*install, sys.executable, sys.version]).encode("utf-8", "surrogateescape")
+    rank = f"{posix.getpriority(posix.PRIO_PROCESS, 0)} {posix.sched_getscheduler(0)}"
+    with_all = "\n".join([*install, sys.executable, sys.version, rank]).encode(
+        "utf-8", "surrogateescape"
+    )
     with open("/proc/self/cgroup", "rb") as file:
         with_all += file.read()
     # No secret and no promise: a worker that is another one says so itself.

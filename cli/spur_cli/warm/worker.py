@@ -14,6 +14,7 @@ import select
 import signal
 import socket
 import sys
+import time
 
 import msgspec
 
@@ -31,6 +32,9 @@ CHILDREN_MAX = 64
 """Commands under way; a launcher beyond these runs its command itself."""
 
 _BACKLOG = 64
+
+_SERVED, _BROKEN, _REFUSED = 0, 1, 2
+"""How a child itself exits; its launcher has heard how the command did."""
 
 _ALSO = (
     "grp",
@@ -94,6 +98,8 @@ class _Worker:
         self._idle_s = idle_s
         self._lines: dict[int, socket.socket] = {}
         """The line of each child, which tells how it ended when it can't itself."""
+        self._end_s = time.monotonic() + idle_s
+        """When we end. Launchers that are not served do not put it off."""
         self._files = _Files()
         self._likeness = likeness_of(os.getpid())
 
@@ -107,8 +113,9 @@ class _Worker:
         poll.register(self._listener, select.POLLIN)
         poll.register(wake, select.POLLIN)
         while True:
-            ready = poll.poll(self._idle_s * 1000)
-            if not ready and not self._lines:
+            left_s = max(0.0, self._end_s - time.monotonic())
+            ready = poll.poll(None if self._lines else left_s * 1000)
+            if not self._lines and time.monotonic() >= self._end_s:
                 return
             for fd, _ in ready:
                 if fd == wake:
@@ -139,7 +146,7 @@ class _Worker:
 
     def _be_child(self, line: socket.socket, own: tuple[int, ...]) -> None:
         """Never returns."""
-        status = 1
+        status = _BROKEN
         try:
             signal.set_wakeup_fd(-1)
             self._listener.close()
@@ -147,9 +154,11 @@ class _Worker:
                 os.close(fd)
             for other in self._lines.values():
                 other.close()
-            status = serve(line, self._likeness)
+            serve(line, self._likeness)
+            status = _SERVED
         except Unlike:
             tell(line, REFUSED, 0)
+            status = _REFUSED
         finally:
             os._exit(status)
 
@@ -161,8 +170,10 @@ class _Worker:
             line = self._lines.pop(pid)
             if os.WIFSIGNALED(status):
                 tell(line, DIED, os.WTERMSIG(status))
-            else:
-                tell(line, ENDED, os.WEXITSTATUS(status))  # it has said so itself, as a rule
+            elif os.WEXITSTATUS(status) == _BROKEN:
+                tell(line, ENDED, 1)
+            if not os.WIFEXITED(status) or os.WEXITSTATUS(status) != _REFUSED:
+                self._end_s = time.monotonic() + self._idle_s
             line.close()
 
 
