@@ -51,10 +51,14 @@ __all__ = ["HostDesk"]
 
 LOG = logging.getLogger("spurctld")
 
-VISITORS_MAX = 32
-"""Hosts that stand before the desk at once; more are asked to come again."""
+STRANGERS_MAX = 32
+"""Hosts without a certificate that stand before the desk at once; more are asked to come again, and
+hosts of the cluster never wait for them."""
 
-VISIT_S = 20.0
+HOSTS_MAX = 256
+"""The same of the cluster's own hosts."""
+
+VISIT_S = 10.0
 """How long a host may stand there."""
 
 DESK = Actor(uid=0, gid=0, host_id=0, host_role="cluster", via="desk")
@@ -88,7 +92,9 @@ class HostDesk:
         self._addresses = addresses
         self._life_s = life_s
         self._once = Once(LOG.info)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._authority: Authority | None = None
+        self._strangers: set[asyncio.Task[None]] = set()
+        self._hosts: set[asyncio.Task[None]] = set()
 
     def opening(self, stream: Stream, who: Actor | HostName | None, messages: list[bytes]) -> bool:
         """Take a stream that begins with a knock; return whether it is taken."""
@@ -100,27 +106,29 @@ class HostDesk:
             return False  # Whoever is on this host has the authority's files, or no business here.
         visitor = _Visitor(stream)
         visitor.take(messages[1:])
-        if len(self._tasks) >= VISITORS_MAX:
+        here = self._strangers if who is None else self._hosts
+        if len(here) >= (STRANGERS_MAX if who is None else HOSTS_MAX):
             visitor.leave(DeskRefused("busy", "too many hosts ask at once; ask again"))
         elif knock.version != DESK_VERSION:
             sentence = f"it speaks version {knock.version}; this desk speaks {DESK_VERSION}"
             visitor.leave(DeskRefused("protocol", sentence))
         else:
-            self._begin(self._serve(visitor, who))
+            self._begin(self._serve(visitor, who), here)
         return True
 
     async def close(self) -> None:
         """Send everybody away."""
-        for task in tuple(self._tasks):
+        everybody = (*self._strangers, *self._hosts)
+        for task in everybody:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*everybody, return_exceptions=True)
 
     # -- inside
 
-    def _begin(self, work: Coroutine[None, None, None]) -> None:
+    def _begin(self, work: Coroutine[None, None, None], here: set[asyncio.Task[None]]) -> None:
         task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        here.add(task)
+        task.add_done_callback(here.discard)
 
     async def _serve(self, visitor: _Visitor, who: HostName | None) -> None:
         try:
@@ -138,7 +146,8 @@ class HostDesk:
 
     async def _answer(self, visitor: _Visitor, who: HostName | None) -> Certified | DeskRefused:
         """Return what the visit comes to. Raises: PeerFault, OperatorFault."""
-        authority = Authority.open(self._directory)
+        # A controller that joined has none until a peer gave it.
+        authority = self._authority = self._authority or Authority.open(self._directory)
         visitor.say(
             Desk(
                 version=DESK_VERSION,

@@ -47,7 +47,7 @@ from spur.values.jointoken import TOKEN_ROLES, JoinToken, parse_join_token
 from spur.wire.desk import AskToJoin, Certified, Desk, NewController
 from spur.wire.hello import HostName
 
-__all__ = ["Joining", "join"]
+__all__ = ["Joining", "check_desk", "join"]
 
 WAIT_S = 30.0
 """How long a leader is looked for."""
@@ -217,7 +217,7 @@ async def _certificate(
 ) -> Certified:
     """Return what the cluster answers. Raises: OperatorFault, NoDesk."""
     desk, address = await knock(joining.controllers)
-    _check_desk(desk, address, token)
+    check_desk(desk, address, token)
     question = AskToJoin(
         secret=token.secret,
         signing_request=make_signing_request(key, joining.name),
@@ -239,7 +239,7 @@ async def _certificate(
     return answer
 
 
-def _check_desk(desk: Desk, address: str, token: JoinToken) -> None:
+def check_desk(desk: Desk, address: str, token: JoinToken) -> None:
     """See that a controller is of the token's cluster. Raises: OperatorFault."""
     try:
         is_ours = authority_digest(desk.authority) == token.authority

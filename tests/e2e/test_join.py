@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -20,11 +21,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from spur.client.address import parse_tcp_address
 from spur.client.blocking import BlockingClient
 from spur.client.desk import ask_desk
-from spur.client.tls import credentials_in, joining_context, validity_of
+from spur.client.tls import client_context, credentials_in, joining_context, validity_of
 from spur.consensus.disk import OsDisk
 from spur.consensus.genesis import load_genesis
 from spur.controller.authority import Authority
 from spur.controller.birth import AUTHORITY_DIRECTORY, TLS_DIRECTORY
+from spur.controller.desk import STRANGERS_MAX
 from spur.server.credentials import (
     key_pem,
     make_key,
@@ -42,7 +44,14 @@ from spur.wire.calls import Greeting, encode
 from spur.wire.cluster import ClusterInfo, RemoveHost, ShowCluster
 from spur.wire.controllers import ControllerList, ShowControllers
 from spur.wire.declare import Done
-from spur.wire.desk import AskToJoin, AskToRenew, Certified
+from spur.wire.desk import (
+    DESK_VERSION,
+    AskToJoin,
+    AskToRenew,
+    Certified,
+    Knock,
+    encode_desk,
+)
 from spur.wire.frames import encode_frames
 from spur.wire.nodes import ListNodes, NodeList
 
@@ -258,6 +267,32 @@ def test_stranger_may_say_nothing_but_its_question(controllers: Controllers) -> 
     )
     assert isinstance(renewed, Rejection)
     assert renewed.text == "it showed no certificate; hosts of this cluster have one"
+
+
+def test_strangers_who_only_stand_there_keep_no_host_out(controllers: Controllers) -> None:
+    """Somebody opens one connection after another, knocks, and asks nothing."""
+    authority = controllers.credentials.authority.read_text()
+    address = parse_tcp_address(controllers.members[0].rpc_address)
+    knock = b"".join(encode_frames(encode_desk(Knock(version=DESK_VERSION))))
+    with ExitStack() as stack:
+        last = b""
+        for _ in range(STRANGERS_MAX + 1):
+            plain = stack.enter_context(socket.create_connection(address, 5))
+            secure = stack.enter_context(joining_context(authority).wrap_socket(plain))
+            secure.sendall(knock)
+            last = secure.recv(65536)
+        assert b"too many hosts ask at once" in last
+        renewed = asyncio.run(
+            ask_desk(
+                [controllers.members[0].rpc_address],
+                lambda: client_context(controllers.credentials),
+                AskToRenew(make_signing_request(make_key(), "")),
+                wait_s=5,
+            )
+        )
+        # A controller is no host that the desk renews; but it was heard.
+        assert isinstance(renewed, Rejection)
+        assert "gets no certificate" in renewed.text
 
 
 def test_garbage_at_the_desk_is_refused(controllers: Controllers) -> None:
