@@ -42,6 +42,29 @@ COMMANDS: tuple[Command, ...] = (
         summary="say which parameters of a slurm.conf are honoured, and what is wrong with it",
     ),
     Command(
+        words=("controller", "add"),
+        module="controller",
+        summary="add a controller to the cluster of this machine, and wait until it votes",
+        executes=_UP_TOOL,
+    ),
+    Command(
+        words=("controller", "list"),
+        module="controller",
+        summary="show the controllers: who leads, who votes, and how far each is",
+    ),
+    Command(
+        words=("controller", "remove"),
+        module="controller",
+        summary="take a controller out of the cluster for good",
+        executes=_UP_TOOL,
+    ),
+    Command(
+        words=("controller", "repair"),
+        module="controller",
+        summary="remove a controller of this machine, and add it with an empty disk and another id",
+        executes=_UP_TOOL,
+    ),
+    Command(
         words=("down",),
         module="up",
         summary="end the cluster of this machine",

@@ -61,7 +61,8 @@ def start_agents(places: Places, layout: Layout) -> list[str]:
     """
     idle = [place for place in layout.agents if find(places, place.key) is None]
     if idle:
-        first = places.controller(layout.controllers[0].name)
+        homes = [places.controller(place.name) for place in layout.controllers]
+        first = next((home for home in homes if (home / AUTHORITY_DIRECTORY).exists()), homes[0])
         authority = Authority.open(first / AUTHORITY_DIRECTORY)
         with administering(places, layout) as client:
             for place in idle:

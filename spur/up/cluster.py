@@ -26,6 +26,7 @@ from spur.wire.cluster import (
 )
 
 __all__ = [
+    "CONTROLLER",
     "RELAY_HOST",
     "administering",
     "configure",
@@ -33,9 +34,11 @@ __all__ = [
     "make_controllers",
     "plan_controllers",
     "start_controllers",
+    "whole_controllers",
 ]
 
 CONTROLLER = "spur.controller.main"
+"""The module of a controller's process."""
 
 RELAY_HOST = "up.relay"
 """The host whose agent takes this machine's commands to the controllers."""
@@ -89,6 +92,7 @@ def make_controllers(places: Places, layout: Layout) -> bool:
                 directory=cradle / place.name,
                 raft_address=place.raft_address,
                 rpc_address=place.rpc_address,
+                name=place.name,
             )
             for place in layout.controllers
         ]
@@ -107,12 +111,21 @@ def start_controllers(places: Places, layout: Layout) -> list[str]:
 
     Raises: OperatorFault when it does not answer in time; its log is named.
     """
-    idle = [place.name for place in layout.controllers if find(places, place.name) is None]
+    idle = [name for name in whole_controllers(places, layout) if find(places, name) is None]
     for name in idle:
         start(places, name, CONTROLLER, ["run", "--dir", str(places.controller(name))])
     if idle:
         _wait_until_served(places, layout)
     return idle
+
+
+def whole_controllers(places: Places, layout: Layout) -> list[str]:
+    """Return the names of the controllers that have been made and have their directory."""
+    return [
+        place.name
+        for place in layout.controllers
+        if place.is_made and (places.controller(place.name) / SETTINGS_FILE).exists()
+    ]
 
 
 def configure(places: Places, layout: Layout, files: Sequence[ConfigFile]) -> int:
@@ -144,7 +157,7 @@ def _wait_until_served(places: Places, layout: Layout) -> None:
                 # The same host asked for again keeps its id, so this may be asked at any time.
                 answer = client.ask(AddHost(RELAY_HOST, "admin"), HostAdded, deadline_s=LOOK_S)
             except SpurError as fault:
-                require_running(places, [place.name for place in layout.controllers])
+                require_running(places, whole_controllers(places, layout))
                 _require_room(places, layout)
                 if time.monotonic() > end_s:
                     raise OperatorFault(f"the controllers do not serve: {fault}") from fault
@@ -157,8 +170,8 @@ def _require_room(places: Places, layout: Layout) -> None:
     acknowledges.
     """
     full = []
-    for place in layout.controllers:
-        home = places.controller(place.name)
+    for name in whole_controllers(places, layout):
+        home = places.controller(name)
         mark_mib = load_settings(home).disk_second_mark_mib
         found = os.statvfs(home)
         free_mib = found.f_bavail * found.f_frsize // MIB
@@ -177,11 +190,12 @@ def _require_room(places: Places, layout: Layout) -> None:
 def administering(places: Places, layout: Layout) -> Iterator[BlockingClient]:
     """Yield a client that speaks as an administrator, whoever leads.
 
-    It uses the first controller's own certificate, which whoever owns the directory holds.
+    It uses a controller's own certificate, which whoever owns the directory holds.
     """
-    home = places.controller(layout.controllers[0].name)
+    names = whole_controllers(places, layout) or [layout.controllers[0].name]
+    home = places.controller(names[0])
     with BlockingClient(
-        [place.rpc_address for place in layout.controllers],
+        [place.rpc_address for place in layout.controllers if place.is_made],
         tls=credentials_in(home / TLS_DIRECTORY),
         deadline_s=SERVING_S,
     ) as client:

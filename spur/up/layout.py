@@ -59,6 +59,8 @@ class ControllerPlace(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     raft_address: str
     rpc_address: str
+    is_made: bool = True
+    """False while it is still to be added to a cluster that lives."""
 
 
 class AgentPlace(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,6 +25,14 @@ from spur.up.cluster import (
     start_controllers,
 )
 from spur.up.conf import administrator, made_config
+from spur.up.controllers import (
+    bring_new,
+    change_count,
+    plan_one,
+    remove_one,
+    repair_one,
+    require_directories,
+)
 from spur.up.layout import RELAY, Layout, Places, Wish, default_directory
 from spur.up.processes import stop
 from spur.up.remains import end_jobs
@@ -34,7 +42,16 @@ from spur.values.configfile import CONFIG_FILE
 from spur.values.errors import OperatorFault
 from spur.values.hostlist import format_hostlist
 
-__all__ = ["down", "environment", "status", "up"]
+__all__ = [
+    "add_controller",
+    "down",
+    "environment",
+    "knows_controller",
+    "remove_controller",
+    "repair_controller",
+    "status",
+    "up",
+]
 
 Say = Callable[[str], None]
 
@@ -63,12 +80,8 @@ def up(
         if layout is None:
             count = count_controllers(files) if controllers is None else controllers
             layout = Layout(uid=os.geteuid(), controllers=plan_controllers(count), wish=wish)
-        elif controllers not in (None, len(layout.controllers)):
-            raise OperatorFault(
-                f"the cluster in {places.directory} was born with {len(layout.controllers)}"
-                f" controllers; name another directory for one of {controllers}; nothing was"
-                " changed"
-            )
+        else:
+            layout = _resized(places, layout, controllers, say)
         config = _files(msgspec.structs.replace(layout, wish=wish), files)
         if files or wish != before:
             layout = msgspec.structs.replace(layout, wish=wish, is_configured=False)
@@ -77,9 +90,78 @@ def up(
             say(f"made a cluster of {len(layout.controllers)} in {places.directory}")
         for name in start_controllers(places, layout):
             say(f"started controller {name}")
+        layout = bring_new(places, layout, say)
         if not layout.is_configured:
             layout = _hand_in(places, layout, config, say)
         _bring_agents(places, layout, say)
+        require_directories(places, layout)
+
+
+def add_controller(directory: str, name: str, say: Say) -> None:
+    """Add a controller to the cluster, and wait until it votes.
+
+    Raises: OperatorFault when there is no cluster, or it refuses.
+    """
+    _change(directory, lambda places, layout: bring_new(places, plan_one(layout, name), say), say)
+
+
+def remove_controller(directory: str, name: str, *, gives_up_history: bool, say: Say) -> None:
+    """Remove a controller, and set its directory aside. Raises: as `add_controller`."""
+
+    def change(places: Places, layout: Layout) -> Layout:
+        return remove_one(places, layout, name, gives_up_history=gives_up_history, say=say)
+
+    _change(directory, change, say)
+
+
+def repair_controller(directory: str, name: str, *, gives_up_history: bool, say: Say) -> None:
+    """Give a controller an empty disk and another id. Raises: as `add_controller`."""
+
+    def change(places: Places, layout: Layout) -> Layout:
+        return repair_one(places, layout, name, gives_up_history=gives_up_history, say=say)
+
+    _change(directory, change, say)
+
+
+def knows_controller(directory: str, name: str) -> bool:
+    """Tell whether a cluster of this machine has a controller of this name."""
+    layout = _places(directory).read()
+    return layout is not None and any(place.name == name for place in layout.controllers)
+
+
+def _change(directory: str, change: Callable[[Places, Layout], Layout], say: Say) -> None:
+    """Change the controllers of a running cluster, then tell its agents and configuration."""
+    places = _places(directory)
+    with _alone(places):
+        before = _known(places)
+        for name in start_controllers(places, before):
+            say(f"started controller {name}")
+        layout = change(places, before)
+        layout = _told(places, before, layout)
+        if not layout.is_configured:
+            layout = _hand_in(places, layout, _files(layout, ()), say)
+        _bring_agents(places, layout, say)
+
+
+def _resized(places: Places, layout: Layout, controllers: int | None, say: Say) -> Layout:
+    """Return the layout for another number of controllers, if one is wished for."""
+    if controllers is None or controllers == len(layout.controllers):
+        return layout
+    for name in start_controllers(places, layout):
+        say(f"started controller {name}")
+    return _told(places, layout, change_count(places, layout, controllers, say))
+
+
+def _told(places: Places, before: Layout, layout: Layout) -> Layout:
+    """Let agents start anew, and a made configuration be handed in, when controllers changed."""
+    if before.controllers == layout.controllers:
+        return layout
+    stop(places, [place.key for place in layout.agents])
+    layout = msgspec.structs.replace(
+        layout, is_configured=layout.is_configured and layout.wish.has_conf
+    )
+    places.write(layout)
+    return layout
 
 
 def environment(directory: str) -> dict[str, str]:

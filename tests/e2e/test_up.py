@@ -99,9 +99,11 @@ def test_three_controllers_answer_whoever_leads(cluster: MachineCluster) -> None
     warning, job = cluster.shell("squeue -h -o %i 2>&1").splitlines()
     assert warning.startswith("squeue: warning: no quorum of controllers answers")
     assert job == "1"
-    refused = cluster.run("up", "--controllers", "1")
+    refused = cluster.run("up", "--controllers", "2")
     assert refused.returncode == 1
-    assert "was born with 3 controllers" in refused.stderr
+    assert "2 controllers; a cluster has 1, 3 or 5 (--controllers)" in refused.stderr
+    assert "removed controller c3\nremoved controller c2\n" in cluster.up("--controllers", "1")
+    assert cluster.shell("squeue -h -o %i") == "1\n"
 
 
 def test_pid_of_another_process_is_left_alone(cluster: MachineCluster) -> None:

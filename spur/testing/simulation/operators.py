@@ -27,6 +27,9 @@ __all__ = ["Operators"]
 MEMBERS_MAX = 6
 MEMBERS_MIN = 2
 
+AGAIN_S = 1.0
+"""Until what has to be is asked for again."""
+
 QUORUM_LEFT = 2
 """Voters that are left when a disk is lost."""
 
@@ -103,9 +106,13 @@ class Operators:
             self._later()
 
     def _ask(
-        self, request: AddController | RemoveController, done: Callable[[Answer], None]
+        self,
+        request: AddController | RemoveController,
+        done: Callable[[Answer], None],
+        *,
+        insists: bool = False,
     ) -> None:
-        """Ask until it is answered; a refusal is the end of the matter."""
+        """Ask until it is answered; a refusal is the end of the matter, unless it must be."""
         self._is_busy = True
 
         def heard(outcome: Outcome) -> None:
@@ -113,7 +120,11 @@ class Operators:
             if isinstance(outcome, Refused):
                 self._world.tell("operator", "is refused:", outcome.text)
                 self._world.counts[f"change refused: {outcome.code}"] += 1
-                self._later()
+                if insists:
+                    self._is_busy = True
+                    self._world.after(AGAIN_S, lambda: self._ask(request, done, insists=True))
+                else:
+                    self._later()
             elif outcome is not None:
                 done(outcome)
 
@@ -169,7 +180,8 @@ class Operators:
             else:
                 then()
 
-        self._ask(RemoveController(str(member.me)), removed)
+        # Others are not heard yet, perhaps; but what is lost has to go.
+        self._ask(RemoveController(str(member.me)), removed, insists=member.is_gone)
 
     def _replace(self, member: SimMember) -> None:
         """A disk is lost for good: its controller is removed and added again under a new id."""
