@@ -22,6 +22,7 @@ from spur.events.declare import Event
 from spur.events.envelope import Entry, EntryKind
 from spur.events.jobs import JobPurged, JobSubmitted
 from spur.events.runs import JobRelaunched, JobStarted, RunEnded, RunStopped
+from spur.events.steps import StepEnded
 from spur.projections.digest import state_digest
 from spur.projections.dispatch import KillRun, LaunchRun
 from spur.projections.invariants import check_invariants
@@ -62,6 +63,7 @@ class Checks(Watcher):
         self._owed: dict[tuple[type[Effect], int, int], int] = {}
         """At which entry an effect came to be owed: by its kind, job and run."""
         self._settled: set[JobId] = set()
+        self._steps_ended: set[tuple[JobId, int]] = set()
         """Jobs that ended, were to end, or are gone: "job-ended" may be true of them."""
         self._purged: set[JobId] = set()
         self._stamp_ns = 0
@@ -162,6 +164,8 @@ class Checks(Watcher):
             self._settled.add(event.job_id)
             if not event.unfenced:
                 self._check_dead(event)
+        elif isinstance(event, StepEnded):
+            self._steps_ended.add((event.job_id, event.step_id))
         elif isinstance(event, JobPurged):
             self._settled.add(event.job_id)
             self._purged.add(event.job_id)
@@ -241,6 +245,13 @@ class Checks(Watcher):
             raise Violation(f"job {job_id} exists and was refused: {code}: {outcome.text}")
         if code == "job-ended" and job_id not in self._settled:
             raise Violation(f"job {job_id} never ended and was refused: {outcome.text}")
+
+    def step_refused(
+        self, job_id: JobId, step_id: int, outcome: Refused, allowed: Collection[str]
+    ) -> None:
+        """Check that a refusal about a step that exists was true: it may end before its job."""
+        if outcome.code != "job-ended" or (job_id, step_id) not in self._steps_ended:
+            self.refused(job_id, outcome, allowed)
 
 
 def _not_carried(member: SimMember, effect: Effect) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from msgspec.structs import replace
 
 from spur.testing.simulation.callers import ADMINISTRATOR, Caller, Callers, Outcome, user
@@ -206,13 +208,14 @@ class People:
                 self._world.counts["step accepted"] += 1
                 if rng.random() < 0.2:
                     cancel = CancelStep(job_id, outcome.step_id, rng.random() < 0.5)
-                    caller.ask(cancel, cancelled, patience_s=PATIENCE_S)
+                    heard = partial(cancelled, outcome.step_id)
+                    caller.ask(cancel, heard, patience_s=PATIENCE_S)
             if tries > 1 and not self.is_stopped:
                 self._world.after(rng.random() * 1.5, self._step_on, caller, job_id, tries - 1)
 
-        def cancelled(outcome: Outcome) -> None:
+        def cancelled(step_id: int, outcome: Outcome) -> None:
             if isinstance(outcome, Refused):
-                self._checks.refused(job_id, outcome, STEP_CODES)
+                self._checks.step_refused(job_id, step_id, outcome, STEP_CODES)
 
         ask = replace(STEP, tasks=rng.choice((0, 1, 2, 3)), exact=rng.random() < 0.7)
         request = StartStep(job_id, "step", ask, 0, rng.randbytes(KEY_SIZE))
