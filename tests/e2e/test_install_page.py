@@ -106,6 +106,9 @@ def test_page_is_followed_until_a_controller_is_lost(machines: Machines, wheel: 
         for name in block.hosts:
             said = machines.type(name, block.text)
             shown[block.heading] = shown.get(block.heading, "") + said
+    units = machines.type("h1", "ls /opt/spur/share/spur/systemd").split()
+    assert units == sorted(unit.name for unit in UNITS.glob("*.service"))
+    assert shown["Two more controllers"].count(" voter ") == 3
     check = shown["Check"]
     assert re.search(r"^main\* +up +infinite +2 +idle h\[2-3\]$", check, re.MULTILINE)
     assert len(re.findall(r"^ *\d+ +h[123] +(?:admin|compute)\b", check, re.MULTILINE)) == 3
