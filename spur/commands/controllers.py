@@ -191,10 +191,15 @@ def _refuse_quorum(context: Context, member: Member, following: Membership) -> R
 
 def _refuse_history(context: Context, member: Member, following: Membership) -> Rejection | None:
     """Refuse to remove the last holder of a part of the ledger. Source: LOG-CONTRACT 5.6."""
+    seen = [info for info in _seen(context).controllers if info.history_from]
+    # Who is behind somebody's first entry may still be given a snapshot, and begin anew behind it.
+    behind = max((info.history_from for info in seen), default=0)
     kept = [
         info.history_from
-        for info in _seen(context).controllers
-        if following.member(info.node_id) is not None and info.history_from
+        for info in seen
+        if following.member(info.node_id) is not None
+        and info.match >= behind
+        and is_level(info.match, info.lag, info.heard_ms)
     ]
     oldest = min(kept, default=0)
     held = _info(context, member).history_from

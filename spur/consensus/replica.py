@@ -202,11 +202,17 @@ class Replica:
             last=core.last,
             commit=core.commit,
             recorded=self._recorded,
-            history_from=self.storage.ledger.first,
+            history_from=self._whole_from(),
             snapshot_index=self._snapshot_index,
             erased_to=self._erased(),
             stall_ns_max=max(self.stalls_ns, default=0),
         )
+
+    def _whole_from(self) -> int:
+        """Return the first index from which on the ledger is whole, as far as is known."""
+        ledger, entries = self.storage.ledger, self.storage.genesis.segment_entries
+        spoilt = max((damage.segment for damage in ledger.damages), default=0)
+        return max(ledger.first, spoilt * entries + 1)
 
     def _erased(self) -> int:
         return min(self._erased_to, max(0, self.storage.wal.held_from - 1))
@@ -214,7 +220,7 @@ class Replica:
     # -- members
     def controllers(self) -> ControllerList:
         """Return what this replica knows of all members."""
-        mine = Known(self.core.stable, self.storage.ledger.first, self._erased(), self.free_mib)
+        mine = Known(self.core.stable, self._whole_from(), self._erased(), self.free_mib)
         genesis = self.storage.genesis.encoded
         return self.roster.list(self.neighbours(), mine, self.clocks.mono_ns(), genesis)
 
@@ -323,7 +329,7 @@ class Replica:
                     sent_mono_ns=message.sent_mono_ns,
                     wall_ns=self.clocks.wall_ns(),
                     stable=self.core.stable,
-                    history_from=self.storage.ledger.first,
+                    history_from=self._whole_from(),
                     erased_to=self._erased(),
                     free_mib=self.free_mib,
                 )

@@ -19,6 +19,9 @@ from spur.testing.small_disk import small_disk
 
 NOBODY = 65534
 
+ROLES = ("primary", "backup1", "backup2")
+"""What Slurm calls three controllers."""
+
 BECOME_NOBODY = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
 
 
@@ -91,9 +94,15 @@ def test_three_controllers_answer_whoever_leads(cluster: MachineCluster) -> None
     Then another one is killed: what is known is shown, with one warning.
     """
     cluster.up("--controllers", "3")
+    up = [f"Slurmctld({role}) at c{number} is UP\n" for number, role in enumerate(ROLES, 1)]
+    cluster.wait_for("scontrol ping", "".join(up))
     [leader] = [row for row in cluster.processes() if row["leader"]]
     os.kill(int(leader["pid"]), signal.SIGKILL)
     assert cluster.shell("sbatch --begin=now+1hour --wrap true") == "Submitted batch job 1\n"
+    up[int(str(leader["name"])[1:]) - 1] = up[int(str(leader["name"])[1:]) - 1].replace(
+        "UP", "DOWN"
+    )
+    cluster.wait_for("scontrol ping", "".join(up))
     other = next(row for row in cluster.processes() if row["role"] == "controller" and row["pid"])
     os.kill(int(other["pid"]), signal.SIGKILL)
     warning, job = cluster.shell("squeue -h -o %i 2>&1").splitlines()

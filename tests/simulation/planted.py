@@ -321,6 +321,13 @@ def ids_used_again() -> Iterator[None]:
         yield
 
 
+@fault(30033)
+def last_holder_removed() -> Iterator[None]:
+    """A controller goes although nobody else holds the log's oldest entries yet."""
+    with replaced(controllers, _refuse_history=lambda *_: None):
+        yield
+
+
 # -- the disk
 @fault(8)
 def acknowledged_before_the_sync() -> Iterator[None]:

@@ -15,14 +15,14 @@ from spur.slurm.wording import SlurmError, error_line, sentence_of
 from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
 from spur.values.ids import JobId, NodeName
+from spur.values.members import HEARD_MS_MAX
 from spur.wire.cluster import (
     ClusterInfo,
     ConfigInfo,
-    ReplicaInfo,
     ShowCluster,
     ShowConfig,
-    ShowReplica,
 )
+from spur.wire.controllers import ControllerList, ShowControllers
 from spur.wire.jobs import JobFilter
 from spur.wire.nodes import ListNodes, NodeInfo, NodeList
 from spur.wire.partitions import ListPartitions, PartitionList
@@ -274,16 +274,34 @@ def show_config(session: Session, line: Layer, names: list[str]) -> int:
 
 
 def ping(session: Session) -> int:
-    """Say whether a controller answers."""
-    replica = session.ask(ShowReplica(), ReplicaInfo)
-    is_up = isinstance(replica, ReplicaInfo)
-    host = os.uname().nodename
-    if is_up:
-        info = session.ask(ShowCluster(), ClusterInfo)
-        if isinstance(info, ClusterInfo) and info.settings and info.settings.controllers:
-            host = info.settings.controllers[0].name
-    sys.stdout.write(f"Slurmctld(primary) at {host} is {'UP' if is_up else 'DOWN'}\n")
-    return 0 if is_up else 1
+    """Say of each controller whether it answers: those of the configuration, in its order.
+
+    The exit status is 0 when any of them does. Source: scontrol(1) ping.
+    """
+    found = session.ask(ShowControllers(), ControllerList)
+    if not isinstance(found, ControllerList):
+        sys.stdout.write(_ping_line(0, 1, os.uname().nodename, is_up=False))
+        return 1
+    info = session.ask(ShowCluster(), ClusterInfo)
+    configured = (
+        info.settings.controllers if isinstance(info, ClusterInfo) and info.settings else ()
+    )
+    members = list(found.controllers)
+    names = [host.name for host in configured] or [member.name for member in members]
+    by_name = {member.name: member for member in members}
+    lines = []
+    for number, name in enumerate(names):
+        # A configuration may call them otherwise than they were named when they were made.
+        member = by_name.get(name) or (members[number] if number < len(members) else None)
+        is_up = member is not None and 0 <= member.heard_ms <= HEARD_MS_MAX
+        lines.append(_ping_line(number, len(names), name, is_up=is_up))
+    sys.stdout.write("".join(lines))
+    return 0
+
+
+def _ping_line(number: int, count: int, name: str, *, is_up: bool) -> str:
+    role = "primary" if number == 0 else "backup" if count == 2 else f"backup{number}"
+    return f"Slurmctld({role}) at {name} is {'UP' if is_up else 'DOWN'}\n"
 
 
 # -- scripts

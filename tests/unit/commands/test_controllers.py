@@ -32,7 +32,7 @@ def member(number: int, *, voter: bool = True) -> Member:
 
 def info(of: Member, **known: int) -> ControllerInfo:
     """Return what is known of a member: all is well unless told otherwise."""
-    values = {"match": 50, "lag": 0, "history_from": 1, "heard_ms": 100} | known
+    values = {"match": 5000, "lag": 0, "history_from": 1, "heard_ms": 100} | known
     return ControllerInfo(
         node_id=of.id,
         name=of.name,
@@ -226,3 +226,18 @@ def test_last_holder_of_history_is_not_removed(
         assert "the history of the others is whole from entry 500 on" in outcome.text
     anyway = judged(RemoveController("c3", gives_up_history=True), *known, members=members)
     assert isinstance(anyway, Decision)
+
+
+@pytest.mark.parametrize(
+    "new",
+    [{"match": 1}, {"match": 4_000, "lag": LEVEL_ENTRIES + 1}, {"heard_ms": 60_000}],
+    ids=["just begun", "far behind", "dead"],
+)
+def test_who_may_begin_anew_holds_no_history_yet(new: dict[str, int]) -> None:
+    """A new controller's ledger begins with entry 1, until a snapshot takes its place."""
+    known = [info(THREE[0], history_from=500), info(THREE[1], history_from=1, **new)]
+    refused = judged(RemoveController("c3"), *known, members=THREE)
+    assert isinstance(refused, Rejection)
+    assert refused.code in ("last-holder", "wrong-state")
+    level = judged(RemoveController("c3"), known[0], members=THREE)
+    assert isinstance(level, Decision)
