@@ -10,6 +10,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.benchmarks.certificates import Certificates
@@ -39,8 +40,16 @@ class EtcdCluster:
         certificates: Certificates | None = None,
         count: int = 3,
         pre_vote: bool = False,
+        hosts: Sequence[str] = (),
+        prefixes: Sequence[Sequence[str]] = (),
     ) -> None:
+        """Prepare; with `hosts` each member listens on an address of its own.
+
+        `prefixes` are the words that run a command on each of these.
+        """
         self.count = count
+        self._hosts = list(hosts) or ["127.0.0.1"] * count
+        self._prefixes = list(prefixes) or [()] * count
         self._directory = directory
         self._base_port = base_port
         self._certificates = certificates
@@ -51,11 +60,15 @@ class EtcdCluster:
             if certificates is None
             else ssl.create_default_context(cafile=certificates.authority)
         )
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+        if self._tls is not None:
+            handlers.append(urllib.request.HTTPSHandler(context=self._tls))
+        self._opener = urllib.request.build_opener(*handlers)
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
 
     def address(self, member: int) -> str:
         """Return where clients reach this member."""
-        return f"127.0.0.1:{self._base_port + 10 + member}"
+        return f"{self._hosts[member]}:{self._base_port + 10 + member}"
 
     def url(self, member: int) -> str:
         """Return the same as a URL."""
@@ -77,10 +90,10 @@ class EtcdCluster:
 
     def _command(self, member: int) -> list[str]:
         def peer(number: int) -> str:
-            return f"{self._scheme}://127.0.0.1:{self._base_port + number}"
+            return f"{self._scheme}://{self._hosts[number]}:{self._base_port + number}"
 
         peers = ",".join(f"m{number}={peer(number)}" for number in range(self.count))
-        command = ["etcd", "--name", f"m{member}"]
+        command = [*self._prefixes[member], "etcd", "--name", f"m{member}"]
         command += ["--data-dir", str(self._directory / f"member-{member}")]
         command += ["--logger", "zap", "--log-level", "error"]
         command += ["--listen-client-urls", self.url(member)]
@@ -136,7 +149,7 @@ class EtcdCluster:
         request = urllib.request.Request(
             self.url(member) + path, data=json.dumps(body or {}).encode()
         )
-        with urllib.request.urlopen(request, timeout=2, context=self._tls) as answer:
+        with self._opener.open(request, timeout=2) as answer:
             parsed: dict[str, object] = json.load(answer)
         return parsed
 
