@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TypeVar
 
-from spur.client.address import Address, parse_address
+from spur.client.address import Address, TcpAddress, parse_address
 from spur.client.connection import Connection, Lost
 from spur.client.pursuit import Cluster, Pursuit
 from spur.client.tls import TlsFiles, client_context, show_certificate
@@ -32,6 +32,10 @@ CONNECT_S = 1.0
 
 ATTEMPT_S = 2.0
 """How long one replica may be silent before another one is asked."""
+
+SILENCE_S = 0.2
+"""After so long without a word a replica is probed; after as long again another one is asked. A
+leader that hangs, or whose cable is cut, is left in less time than it takes to elect another."""
 
 LOOK_S = 0.01
 """Between two looks whether a call that is passed on was taken after all."""
@@ -200,11 +204,11 @@ class Client:
         wait_s = self._deadline_s if deadline_s is None else deadline_s
         try:
             async with asyncio.timeout(wait_s):
-                return await self._pursue(pursuit, attempt_s or self._attempt_s)
+                return await self._pursue(pursuit, attempt_s)
         except TimeoutError:
             raise pursuit.give_up(wait_s) from None
 
-    async def _pursue(self, pursuit: Pursuit, attempt_s: float) -> Answered | Rejection:
+    async def _pursue(self, pursuit: Pursuit, attempt_s: float | None) -> Answered | Rejection:
         """Try until there is an outcome; the caller's deadline ends it."""
         started_s = asyncio.get_running_loop().time()
         while True:
@@ -222,18 +226,43 @@ class Client:
             if pursuit.pause_s:
                 await asyncio.sleep(pursuit.pause_s)
 
-    async def _try(self, address: Address, pursuit: Pursuit, attempt_s: float) -> Reply:
+    async def _try(self, address: Address, pursuit: Pursuit, attempt_s: float | None) -> Reply:
         """Ask one replica once. Raises: Lost."""
         connection = await self._connection(address)
         heard = connection.heard
+        # What is answered late on purpose has a patience of its own, and a socket of this host is
+        # not lost without a word.
+        is_watched = attempt_s is None and isinstance(address, TcpAddress)
+        patience_s = attempt_s or self._attempt_s
         try:
-            async with asyncio.timeout(attempt_s):
+            async with asyncio.timeout(patience_s):
+                if is_watched:
+                    return await self._watched(connection, pursuit)
                 return await connection.ask(pursuit.call)
         except TimeoutError:
-            sentence = f"no reply within {attempt_s:g} s"
+            sentence = f"no reply within {patience_s:g} s"
             if connection.heard == heard:
                 connection.end(sentence)
             raise Lost(sentence) from None
+
+    async def _watched(self, connection: Connection, pursuit: Pursuit) -> Reply:
+        """Ask, and see that the replica gives signs of life meanwhile. Raises: Lost."""
+        asking = asyncio.get_running_loop().create_task(connection.ask(pursuit.call))
+        try:
+            heard, is_probed = connection.heard, False
+            while True:
+                done, _ = await asyncio.wait((asking,), timeout=SILENCE_S)
+                if done:
+                    return asking.result()
+                if connection.heard != heard:
+                    heard, is_probed = connection.heard, False
+                elif is_probed:
+                    raise Lost(f"no sign of life within {2 * SILENCE_S:g} s")
+                else:
+                    connection.probe()
+                    is_probed = True
+        finally:
+            asking.cancel()
 
     async def _connection(self, address: Address) -> Connection:
         """Return the connection to a replica; those who want it together dial it once."""

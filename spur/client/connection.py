@@ -14,6 +14,7 @@ from spur.client.tls import TlsSide
 from spur.values.errors import PeerFault, SpurError
 from spur.wire.calls import (
     FROM_REPLICA_LIMIT,
+    REQUEST_ID_SIZE,
     WIRE_VERSION,
     Call,
     Goodbye,
@@ -23,8 +24,16 @@ from spur.wire.calls import (
     decode_from_replica,
     encode,
 )
+from spur.wire.cluster import ShowReplica
+from spur.wire.declare import encode_request
 
 __all__ = ["Connection", "Lost"]
+
+PROBE = encode_request(ShowReplica())
+"""What every replica answers at once, by itself."""
+
+PROBE_S = 0.1
+"""Between two probes of one connection."""
 
 
 class Lost(SpurError):
@@ -49,6 +58,7 @@ class Connection:
         self._waiting: dict[int, asyncio.Future[Reply]] = {}
         self._number = 0
         self._lost: Lost | None = None
+        self._probed_s = -PROBE_S
 
     @classmethod
     async def open(
@@ -89,6 +99,16 @@ class Connection:
             return await reply
         finally:
             self._waiting.pop(number, None)
+
+    def probe(self) -> None:
+        """Ask for a sign of life, once for all who wait: whatever comes counts in `heard`."""
+        now_s = asyncio.get_running_loop().time()
+        if self._lost is None and now_s - self._probed_s >= PROBE_S:
+            self._probed_s = now_s
+            self._number += 1
+            incarnation, index = self._cluster.incarnation, self._cluster.index
+            call = Call(self._number, bytes(REQUEST_ID_SIZE), index, incarnation, 0, None, PROBE)
+            self.stream.send(encode(call))
 
     def end(self, sentence: str, goodbye: Goodbye | None = None) -> None:
         """Give the connection up; whoever waits for a reply hears why."""

@@ -44,6 +44,9 @@ _PATIENT_PAUSE_S_MAX = 1.0
 """Who has waited long waits a tenth of that between two tries: agents that have no leader for
 minutes are no load on the controllers that are left."""
 
+_DISTRUSTED_MAX = 6
+"""Hints at a leader that we lost, of which nobody else does; an election is over by then."""
+
 _HOPS_MAX = 4
 """Hints followed without a pause; replicas that do not know yet send each other's address."""
 
@@ -99,16 +102,12 @@ class Cluster:
         if (incarnation, index) > (self.incarnation, self.index):
             self.incarnation, self.index = incarnation, index
 
-    def prefer(self, leader: str) -> bool:
-        """Ask this address first from now on; return whether it can be asked at all."""
+    def address_of(self, leader: str) -> Address | None:
+        """Return the address that a hint names; None for one that we can't ask."""
         try:
-            address = parse_tcp_address(leader)
+            return parse_tcp_address(leader) if self._has_tls else None
         except ValueError:
-            return False
-        if not self._has_tls:
-            return False
-        self.preferred = address
-        return True
+            return None
 
     def rotate(self, after: Address) -> None:
         """Prefer the address that follows this one in the list."""
@@ -151,6 +150,10 @@ class Pursuit:
         self._waited_s = 0.0
         """The pauses so far."""
         self._lost: dict[Address, str] = {}
+        self._silent: set[Address] = set()
+        """Those that were lost; others may still take one of them for the leader."""
+        self._distrusted = 0
+        """Hints at one of these that were not followed."""
         self._final: set[Address] = set()
         self._last = ""
 
@@ -191,7 +194,8 @@ class Pursuit:
         self._lost[address] = sentence
         if goodbye is not None and goodbye.code in _FINAL_GOODBYES:
             self._final.add(address)
-        self._cluster.rotate(address)
+        self._silent.add(address)
+        self._turn_from(address)
         self._hops = 0
         if len(self._lost) >= len(self._cluster.addresses):
             self._wait(_PAUSE_S_MAX)
@@ -262,16 +266,40 @@ class Pursuit:
         return answered
 
     def _follow(self, address: Address, refused: Refused) -> None:
-        """Ask the leader that a replica names; wait when hints lead nowhere."""
+        """Ask the leader that a replica names; wait when hints lead nowhere.
+
+        A follower takes a leader for one until an election time-out after its last word. Where we
+        heard nothing ourselves we wait for that, rather than to ask there again.
+        """
         cluster = self._cluster
         self._hops += 1
-        if not (refused.leader and cluster.prefer(refused.leader)):
-            cluster.rotate(address)
+        hint = cluster.address_of(refused.leader)
+        if hint in self._silent and self._distrusted < _DISTRUSTED_MAX:
+            self._distrusted += 1
+            self._turn_from(address)
+            self._wait(_PAUSE_S_MAX)
+            return
+        if hint is None:
+            self._turn_from(address)
+        else:
+            self._silent.discard(hint)
+            self._distrusted = 0
+            cluster.preferred = hint
         if (refused.leader and self._hops <= _HOPS_MAX) or self._hops < len(cluster.addresses):
             self.pause_s = 0.0
         else:
             self._hops = 0
             self._wait(_PAUSE_S_MAX)
+
+    def _turn_from(self, address: Address) -> None:
+        """Prefer the next address at which somebody may be heard; the next of all if none may."""
+        cluster = self._cluster
+        cluster.rotate(address)
+        for _ in cluster.addresses:
+            if cluster.preferred not in self._silent:
+                return
+            cluster.rotate(cluster.preferred)
+        cluster.rotate(address)
 
     def _wait(self, longest_s: float) -> None:
         patient_s = min(_PATIENT_PART * self._waited_s, _PATIENT_PAUSE_S_MAX)

@@ -1,9 +1,10 @@
 """Committed submissions a second through the RPC: one controller, and three.
 
-    ops/bench submissions [--seconds 10] [--rounds 3] [--clients 64] [--controllers 1,3]
+    ops/bench submissions [--seconds 10] [--rounds 3] [--clients 64] [--controllers 1,3] [--dead 0]
 
 Each client submits one job after the other (1 KB script, 40 variables) over its share of eight
-connections; a submission counts when its answer came, so it is durable on a majority.
+connections; a submission counts when its answer came, so it is durable on a majority. With `--dead`
+so many followers are killed before the first.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ async def measure(
     rates, p99_ms = [], []
     async with running_cluster(directory, count) as controllers:
         leader = await controllers.leader()
+        followers = [member for member in controllers.members if member is not leader]
+        for follower in followers[: options.dead]:
+            follower.kill()
         clients = [controllers.local(leader) for _ in range(CONNECTIONS)]
         for number in range(options.rounds + 1):
             took_s: list[float] = []
@@ -53,6 +57,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--controllers", default="1,3", help="sizes of the cluster")
+    parser.add_argument("--dead", type=int, default=0, help="followers that are killed first")
     options = parser.parse_args()
     figures = []
     with scratch_directory("submissions") as scratch:
@@ -60,6 +65,7 @@ def main() -> None:
         for size in map(int, options.controllers.split(",")):
             rates, p99_ms = asyncio.run(measure(scratch / str(size), size, options))
             subject = f"{size} controller{'s' if size > 1 else ''}"
+            subject += f", {options.dead} of them dead" * bool(options.dead)
             conditions: dict[str, str | int | float | bool] = {"clients": options.clients}
             for name, unit, values in (
                 ("submissions", "1/s", rates),

@@ -23,6 +23,7 @@ from spur.values.errors import PeerFault, Rejection
 from spur.values.ids import JobId
 from spur.values.states import Hold
 from spur.wire.calls import Answered, Call, Refused, Reply
+from spur.wire.cluster import ShowReplica
 from spur.wire.declare import Done
 from spur.wire.hello import HostName
 from spur.wire.jobs import HoldJob, JobAccepted
@@ -327,6 +328,58 @@ def test_leader_is_followed_by_its_address(run: Run, tmp_path: Path, files: File
             assert await client.do(HOLD) == Done()
         assert (len(one.calls), len(two.calls)) == (1, 2)
         assert two.calls[0][1].host_role == "admin"
+
+    run(serve_all([one, two], main))
+
+
+def test_leader_without_a_sign_of_life_is_left_soon(run: Run, tmp_path: Path, files: Files) -> None:
+    """The leader hangs, or its cable is cut: another one is asked well before a second is over."""
+    one, two = replicas(tmp_path, 2)
+    one.keeps = True
+
+    async def main() -> None:
+        for echo in (one, two):
+            await echo.server.start_tls("127.0.0.1", 0, files("controller"))
+        addresses = [f"127.0.0.1:{echo.server.port}" for echo in (one, two)]
+        async with Client(addresses, tls=files("admin"), cluster_id=CLUSTER) as client:
+            began_s = time.monotonic()
+            assert await client.do(HOLD) == Done()
+            assert time.monotonic() - began_s < 0.9
+        asked, probe = [decode_request(call.request) for call, _, _ in one.calls]
+        assert (asked, probe) == (HOLD, ShowReplica())
+
+    run(serve_all([one, two], main))
+
+
+def test_leader_that_takes_its_time_and_lives_is_waited_for(
+    run: Run, tmp_path: Path, files: Files
+) -> None:
+    """A request takes the leader a second; it answers everything else meanwhile."""
+    one, two = replicas(tmp_path, 2)
+    one.keeps = True
+
+    async def main() -> None:
+        for echo in (one, two):
+            await echo.server.start_tls("127.0.0.1", 0, files("controller"))
+        addresses = [f"127.0.0.1:{echo.server.port}" for echo in (one, two)]
+
+        async def answer() -> None:
+            end_s = time.monotonic() + 1.0
+            answered = 0
+            while time.monotonic() < end_s:
+                for made, _, respond in one.calls[answered:]:
+                    answered += 1
+                    if decode_request(made.request) != HOLD:
+                        one.answer(made, respond)
+                await asyncio.sleep(0.02)
+            made, _, respond = one.calls[0]
+            one.answer(made, respond)
+
+        async with Client(addresses, tls=files("admin"), cluster_id=CLUSTER) as client:
+            answering = asyncio.create_task(answer())
+            assert await client.do(HOLD) == Done()
+            await answering
+        assert two.calls == []
 
     run(serve_all([one, two], main))
 

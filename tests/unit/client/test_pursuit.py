@@ -293,3 +293,35 @@ def test_server_must_be_a_controller(names: tuple[str, ...], sentence: str | Non
     of.judge_welcome(welcome())
     why = of.judge_host(names)
     assert (why is None) if sentence is None else (sentence in str(why))
+
+
+def test_leader_that_fell_silent_is_not_asked_again_at_once() -> None:
+    """The leader's cable is cut, and the others have not noticed yet: they still name it.
+
+    Whoever asks waits for an election rather than to ask there again; if they name it for long,
+    it is the asker who was wrong.
+    """
+    of = cluster()
+    asked = pursuit(of)
+    asked.call(1)
+    asked.lost(A, "no sign of life")
+    for number in range(6):
+        at = asked.address()
+        assert at == (B, C)[number % 2]
+        asked.call(1)
+        assert asked.judge(at, refused("not-leader", leader="ctl1:6816")) is None
+        assert asked.pause_s > 0
+    at = asked.address()
+    asked.call(1)
+    assert asked.judge(at, refused("not-leader", leader="ctl1:6816")) is None
+    assert asked.address() == A
+
+
+def test_new_leader_is_followed_though_the_old_one_fell_silent() -> None:
+    """The others have elected another: it is asked at once."""
+    of = cluster()
+    asked = pursuit(of)
+    asked.lost(A, "no sign of life")
+    asked.call(1)
+    assert asked.judge(B, refused("not-leader", leader="ctl3:6816")) is None
+    assert (asked.address(), asked.pause_s) == (C, 0.0)
