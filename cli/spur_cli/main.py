@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 from spur_cli.registry import COMMANDS, Command, find
 
@@ -27,9 +28,16 @@ def main(argv: list[str] | None = None) -> int:
     arguments = called[1:]
     is_alias = any(row.alias == name for row in COMMANDS)
     if not is_alias and arguments and arguments[0] in ("-h", "--help", "help"):
-        sys.stdout.write(_overview())
+        sys.stdout.write(_overview(COMMANDS))
         return 0
+    if not is_alias and arguments and arguments[0] in ("-V", "--version"):
+        arguments = ["version", *arguments[1:]]
     found = find(name, arguments)
+    if found is None and arguments[1:2] in (["-h"], ["--help"]):
+        started = [row for row in COMMANDS if row.words[0] == arguments[0]]
+        if started:
+            sys.stdout.write(_overview(started))
+            return 0
     if found is None:
         sys.stderr.write(_not_found(arguments))
         return _USAGE_STATUS
@@ -86,21 +94,27 @@ def _run(command: Command, arguments: list[str]) -> int:
     return status
 
 
-def _overview() -> str:
-    width = max(len(" ".join(row.words)) for row in COMMANDS)
-    lines = [f"  {' '.join(row.words):<{width}}  {row.summary}\n" for row in COMMANDS]
-    return "usage: spur COMMAND ...\n\ncommands:\n" + "".join(lines)
+def _overview(rows: Sequence[Command]) -> str:
+    width = max(len(" ".join(row.words)) for row in rows)
+    lines = [f"  {' '.join(row.words):<{width}}  {row.summary}\n" for row in rows]
+    return (
+        "usage: spur COMMAND ...\n\ncommands:\n"
+        + "".join(lines)
+        + "\n`spur COMMAND --help` shows the options of a command.\n"
+    )
 
 
 def _not_found(arguments: list[str]) -> str:
     if not arguments:
-        return _overview()
+        return _overview(COMMANDS)
     import difflib
 
     first = arguments[0]
     started = [" ".join(row.words) for row in COMMANDS if row.words[0] == first]
     if started:
-        return f"spur: {first} needs one more word\nhint: one of: {', '.join(started)}\n"
+        meant = " ".join(arguments[:2])
+        wrong = f"{first} needs one more word" if meant == first else f"no command {meant!r}"
+        return f"spur: {wrong}\nhint: one of: {', '.join(started)}\n"
     near = difflib.get_close_matches(first, [row.words[0] for row in COMMANDS], n=1)
     hint = f"did you mean {near[0]}?" if near else "spur --help lists the commands"
     return f"spur: no command {first!r}\nhint: {hint}\n"

@@ -124,7 +124,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         words=("node", "confirm-dead"),
         module="node",
-        summary="vouch that nothing runs any more on a lost node, since it was fenced",
+        summary="vouch that nothing runs any more on a lost node, which was switched off",
     ),
     Command(
         words=("reconfigure",),

@@ -61,6 +61,7 @@ def add_create_verb(verbs: _SubParsersAction[ArgumentParser]) -> None:
         nargs="+",
         type=_new_controller,
         metavar="DIR=RAFT_ADDRESS,RPC_ADDRESS[,NAME]",
+        help="directory to be; host:port for other controllers; host:port for agents and commands",
     )
 
 

@@ -115,14 +115,16 @@ def add_issue_verb(verbs: _SubParsersAction[Parser]) -> None:
     verb.add_argument("--host", required=True, help="name of the host")
     verb.add_argument("--role", choices=ISSUABLE_ROLES, required=True)
     verb.add_argument("--out", type=Path, required=True, help="the agent's directory to be")
-    verb.add_argument("--node", action="append", default=[], help="a node that it serves")
+    verb.add_argument(
+        "--node", action="append", default=[], help="a node that it serves; again for each"
+    )
     verb.add_argument("--address", default="", help="host:port where it takes streams of steps")
     verb.add_argument(
         "--controller",
         action="append",
         type=_address,
         default=[],
-        help="address of a controller's calls; that of --dir if none is given",
+        help="host:port of a controller's calls, again for each; that of --dir if none is given",
     )
     verb.add_argument(
         "--set", action="append", type=_setting, default=[], metavar="KEY=VALUE", help="a setting"

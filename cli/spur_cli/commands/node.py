@@ -20,7 +20,9 @@ def run(arguments: list[str], command: Command) -> int:
     Raises: OperatorFault when a node is heard, is not configured, or the caller is no operator.
     """
     parser = parser_of(command)
-    parser.add_argument("nodes", help="one node or a host list, each lost and fenced")
+    parser.add_argument(
+        "nodes", help="one node or a host list, each lost, and switched off or without power"
+    )
     add_socket(parser)
     options = parser.parse_args(arguments)
     try:

@@ -24,7 +24,7 @@ def run(arguments: list[str], command: Command) -> int:
 def execute(session: Session, arguments: list[str]) -> int:
     """Carry out one keyword in a session. Raises: SlurmError."""
     line, words = session.options(arguments)
-    if session.shows_help(line):
+    if session.shows_help(line, [row[0] for row in _VERBS if row[2] is not _not_yet]):
         return 0
     if not words:
         raise SlurmError(

@@ -24,7 +24,7 @@ def run(arguments: list[str], command: Command) -> int:
 def carry_out(session: Session, arguments: list[str]) -> int:
     """Carry out one keyword in a session. Raises: SlurmError."""
     line, words = session.options(arguments)
-    if session.shows_help(line):
+    if session.shows_help(line, _VERBS):
         return 0
     if not words:
         raise SlurmError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from spur.slurm.getopt import parse_arguments
@@ -29,6 +29,15 @@ WAIT_S = 5.0
 HELD_S = 60.0
 """How long one goes on that would leave resources to nobody if it gave up. More than the agent
 between it and the controllers waits: after that nobody carries the request out any more."""
+
+_WORDS = {
+    "sacctmgr": " KEYWORD [WORDS...]",
+    "sbatch": " [SCRIPT [ARGUMENTS...]]",
+    "scancel": " [JOB...]",
+    "scontrol": " KEYWORD [WORDS...]",
+    "srun": " COMMAND [ARGUMENTS...]",
+}
+"""What stands after the options."""
 
 AGAIN_S = 0.2
 """Between two tries to find out, when nobody takes the question."""
@@ -59,14 +68,20 @@ def _guarded(program: str, work: Callable[[Session], int]) -> int:
         session.close()
 
 
-def overview(program: str) -> str:
-    """Return what --help shows: every option and what becomes of it."""
-    lines = [f"Usage: {program} [OPTIONS...]\n\n"]
+def overview(program: str, keywords: Iterable[str] = ()) -> str:
+    """Return what --help shows: every option and what becomes of it, and the keywords there are."""
+    lines = [f"Usage: {program} [OPTIONS...]{_WORDS.get(program, '')}\n\n"]
     for option in OPTIONS[program]:
         short = f"-{option.short}, " if option.short else "    "
         value = ("", "=VALUE", "[=VALUE]", "[=VALUE]")[option.takes]
         note = "" if option.effect == "honoured" else f"  ({option.effect})"
         lines.append(f"  {short}--{option.long}{value}{note}\n")
+    lines.append(
+        "\nOptions mean what they mean in Slurm. One that is accepted, not honoured has no effect"
+        "\nso far; one that is refused ends the command.\n"
+    )
+    if keywords:
+        lines.append(f"\nKeywords: {', '.join(keywords)}.\n")
     return "".join(lines)
 
 
@@ -107,12 +122,12 @@ class Session:
         """Return the options that variables give. Raises: SlurmError."""
         return environment_layer(self.environment, OPTIONS[self.program], self.program)
 
-    def shows_help(self, layer: Layer) -> bool:
+    def shows_help(self, layer: Layer, keywords: Iterable[str] = ()) -> bool:
         """Write what --help, --usage or --version ask for; whether one of them was given."""
         if layer.values.get("version"):
             sys.stdout.write(f"{VERSION}\n")
         elif layer.values.get("help") or layer.values.get("usage"):
-            sys.stdout.write(overview(self.program))
+            sys.stdout.write(overview(self.program, keywords))
         else:
             return False
         return True

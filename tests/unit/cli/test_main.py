@@ -19,6 +19,23 @@ def test_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"spur {__version__}\n"
 
 
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_version_is_an_option_too(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Someone asks as one asks most programs."""
+    assert main(["spur", option]) == 0
+    assert capsys.readouterr().out == f"spur {__version__}\n"
+
+
+def test_help_of_keywords_names_them(capsys: pytest.CaptureFixture[str]) -> None:
+    """Someone asks scontrol and sacctmgr what they can do: what is not there yet is not named."""
+    assert main(["spur", "scontrol", "--help"]) == 0
+    assert "Keywords: hold, ping, reconfigure, release, requeue," in capsys.readouterr().out
+    assert main(["spur", "sacctmgr", "--help"]) == 0
+    keywords = capsys.readouterr().out.splitlines()[-1]
+    assert "add, create, delete, list, modify," in keywords
+    assert "dump" not in keywords
+
+
 def test_version_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
     """A script wants to know what is installed."""
     assert main(["/usr/bin/spur", "version", "--json"]) == 0
@@ -94,6 +111,23 @@ def test_misspelt_command_is_answered_with_the_nearest(capsys: pytest.CaptureFix
     """Someone types `spur verison`."""
     assert main(["spur", "verison"]) == 2
     assert capsys.readouterr().err == ("spur: no command 'verison'\nhint: did you mean version?\n")
+
+
+def test_misspelt_second_word_is_answered_with_those_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Someone types `spur token crate`, then asks what goes with token."""
+    assert main(["spur", "token", "crate"]) == 2
+    assert capsys.readouterr().err == (
+        "spur: no command 'token crate'\nhint: one of: token create, token list, token revoke\n"
+    )
+    assert main(["spur", "token", "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert [line.split()[:2] for line in shown.splitlines() if line.startswith("  ")] == [
+        ["token", "create"],
+        ["token", "list"],
+        ["token", "revoke"],
+    ]
 
 
 def test_unknown_option_is_refused_with_status_2(capsys: pytest.CaptureFixture[str]) -> None:
