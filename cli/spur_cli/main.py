@@ -2,7 +2,8 @@
 
 Exit statuses: 0 done, 1 judged no or fault, 2 the command line was wrong, 141 the reader of our
 output went away (as a shell reports SIGPIPE), 130 interrupted. Output that can't be written is a
-fault; a standard file that is closed takes all and gives nothing.
+fault, a complaint that can't be is none; a standard file that is closed takes all and gives
+nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +14,10 @@ from collections.abc import Sequence
 
 from spur_cli.registry import COMMANDS, Command, find
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TextIO
+
 __all__ = ["main"]
 
 _USAGE_STATUS = 2
@@ -22,8 +27,16 @@ _BROKEN_PIPE_STATUS = 141
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit status. `argv` includes the program's name."""
-    called = sys.argv if argv is None else argv
     _open_what_is_closed()
+    stderr = sys.stderr
+    sys.stderr = _Complaints(stderr)
+    try:
+        return _main(sys.argv if argv is None else argv)
+    finally:
+        sys.stderr = stderr
+
+
+def _main(called: list[str]) -> int:
     name = os.path.basename(called[0])
     arguments = called[1:]
     is_alias = any(row.alias == name for row in COMMANDS)
@@ -57,6 +70,24 @@ def main(argv: list[str] | None = None) -> int:
         sys.stderr.write(f"{program}: error: {place}{error.strerror or error}\n")
         return 1
     return status
+
+
+class _Complaints:
+    """Standard error, which may be a full disk: what can't be complained is no further fault."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        """Write; or drop it and all that follows, so that nobody tries it again at the end."""
+        try:
+            return self._file.write(text)
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            return len(text)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._file, name)
 
 
 def _open_what_is_closed() -> None:

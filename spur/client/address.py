@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple, TypeAlias
 
+from spur.values.addresses import TcpAddress, parse_tcp_address
+
 __all__ = ["Address", "TcpAddress", "UnixAddress", "parse_address", "parse_tcp_address"]
 
 _UNIX = "unix:"
-
-
-class TcpAddress(NamedTuple):
-    """A host and port; calls to it go under TLS."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
 
 
 class UnixAddress(NamedTuple):
@@ -30,18 +21,6 @@ class UnixAddress(NamedTuple):
 
 
 Address: TypeAlias = TcpAddress | UnixAddress
-
-
-def parse_tcp_address(text: str) -> TcpAddress:
-    """Return the host and port of `host:port` or `[host]:port`. Raises: ValueError."""
-    host, colon, port = text.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        host = ""
-    if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
-        raise ValueError(f"address {text!r}; an address is host:port or [IPv6]:port")
-    return TcpAddress(host, int(port))
 
 
 def parse_address(text: str) -> Address:

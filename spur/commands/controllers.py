@@ -6,13 +6,12 @@ controllers, such as how far their disks are, is no part of the log and comes wi
 
 from __future__ import annotations
 
-import re
-
 from msgspec.structs import replace
 
 from spur.commands.decide import Context, Decision, command
 from spur.commands.permissions import Permission
 from spur.projections.state import State
+from spur.values.addresses import parse_tcp_address
 from spur.values.errors import InvariantBroken, Rejection
 from spur.values.ids import NAME_GRAMMAR, is_name
 from spur.values.members import (
@@ -45,8 +44,8 @@ __all__ = [
 CONTROLLERS_MAX = 9
 """Controllers of a cluster, learners included."""
 
-_ADDRESS = re.compile(r"[^\s:]+:[0-9]{1,5}|\[[0-9a-fA-F:.]+\]:[0-9]{1,5}")
 _DISK_ID_BYTES = 16
+_ID_LENGTH_MAX = 20
 
 
 @command(ShowControllers, permission=Permission.USER, local=True, about_controllers=True)
@@ -96,8 +95,10 @@ def _refuse_new(present: Membership, request: AddController) -> Rejection | None
     if len(request.disk_id) != _DISK_ID_BYTES:
         return _refuse("invalid-value", f"a disk id has {_DISK_ID_BYTES} bytes")
     for address in (request.raft_address, request.rpc_address):
-        if not _ADDRESS.fullmatch(address):
-            return _refuse("invalid-value", f"{address!r} is no host:port")
+        try:
+            parse_tcp_address(address)
+        except ValueError as error:
+            return _refuse("invalid-value", str(error))
         for member in present.members:
             if address in (member.raft_address, member.rpc_address):
                 return _refuse("wrong-state", f"{address} is controller {member.name}'s")
@@ -154,7 +155,7 @@ def decide_remove_controller(
     """
     present = _present(state)
     member = _find(present, request.controller)
-    if member is None and request.controller.isdecimal():
+    if member is None and _is_id(request.controller):
         return Decision((), Done())
     if member is None:
         return _unknown(present, request.controller)
@@ -243,7 +244,11 @@ def _is_heard(info: ControllerInfo) -> bool:
 
 
 def _find(present: Membership, said: str) -> Member | None:
-    return present.member(int(said)) if said.isdecimal() else present.named(said)
+    return present.member(int(said)) if _is_id(said) else present.named(said)
+
+
+def _is_id(said: str) -> bool:
+    return said.isascii() and said.isdigit() and len(said) <= _ID_LENGTH_MAX
 
 
 def _called(member: Member) -> str:

@@ -129,6 +129,9 @@ def _compress(tasks: list[int]) -> Iterator[Range]:
             position = end + 1
 
 
+_THROTTLE_MAX = (1 << 32) - 1
+
+
 def parse_array(text: str, *, index_max: int) -> ArrayAsk:
     """Read an array expression such as ``0-15:4,20%4``.
 
@@ -137,6 +140,8 @@ def parse_array(text: str, *, index_max: int) -> ArrayAsk:
     """
     body, percent, throttle_text = text.partition("%")
     throttle = _number(throttle_text, text) if percent else 0
+    if throttle > _THROTTLE_MAX:
+        raise ValueError(f"throttle {throttle} of array {text!r} is over {_THROTTLE_MAX}")
     ranges = [_parse_range(part, text) for part in body.split(",")]
     for _, last, _ in ranges:
         if last > index_max:

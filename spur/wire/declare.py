@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from spur.values.errors import PeerFault
+from spur.values.errors import OperatorFault, PeerFault
 
 __all__ = [
     "ANSWERS",
@@ -85,8 +85,13 @@ def answer(cls: A) -> A:
 
 
 def encode_request(request: Request) -> bytes:
-    """Return the request's bytes."""
-    return ENCODE(request)
+    """Return the request's bytes. Raises: OperatorFault for a number that none of them holds."""
+    try:
+        return ENCODE(request)
+    except OverflowError as error:
+        raise OperatorFault(
+            f"a number beyond 64 bits stands in {name_of(type(request))!r}; nothing was done"
+        ) from error
 
 
 W = TypeVar("W", bound=Answer)

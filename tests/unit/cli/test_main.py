@@ -85,6 +85,34 @@ def test_output_that_goes_nowhere_is_no_crash(
     assert (run.stderr, run.returncode) == (complaint, status)
 
 
+@pytest.mark.parametrize("words", [["sbatch", "/nonexistent"], ["squeue", "--nonesuch"]])
+@pytest.mark.parametrize("redirection", ["2>/dev/full", ">/dev/full 2>&1", "2>&-", "2>/dev/null"])
+def test_complaint_that_goes_nowhere_changes_no_status(words: list[str], redirection: str) -> None:
+    """The disk of the log of a script is full."""
+    code = f"from spur_cli.main import main; raise SystemExit(main({words!r}))"
+    run = subprocess.run(
+        ["sh", "-c", f'"$@" {redirection}', "sh", sys.executable, "-c", code],
+        capture_output=True,
+        check=False,
+    )
+    assert (run.stdout, run.stderr, run.returncode) == (b"", b"", 1)
+
+
+def test_warning_that_goes_nowhere_stops_nothing() -> None:
+    """What is complained of before the work is done does not keep it from being done."""
+    code = (
+        "import sys; from spur_cli import main as module;"
+        "module._run = lambda *_: [sys.stderr.write('w' * 9_999), sys.stdout.write('done')] and 0;"
+        "raise SystemExit(module.main(['spur', 'version']))"
+    )
+    run = subprocess.run(
+        ["sh", "-c", '"$@" 2>/dev/full', "sh", sys.executable, "-c", code],
+        capture_output=True,
+        check=False,
+    )
+    assert (run.stdout, run.returncode) == (b"done", 0)
+
+
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     """Someone types `spur --help`."""
     assert main(["spur", "--help"]) == 0

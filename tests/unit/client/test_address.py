@@ -13,6 +13,7 @@ from spur.client.address import TcpAddress, UnixAddress, parse_address
         ("ctl1:6816", TcpAddress("ctl1", 6816)),
         ("10.0.0.1:1", TcpAddress("10.0.0.1", 1)),
         ("[fe80::1]:6816", TcpAddress("fe80::1", 6816)),
+        ("[fe80::1%eth0]:6816", TcpAddress("fe80::1%eth0", 6816)),
         ("unix:/run/spur/spurctld.sock", UnixAddress("/run/spur/spurctld.sock")),
     ],
 )
@@ -24,10 +25,24 @@ def test_address_is_read_and_written_alike(text: str, address: TcpAddress | Unix
 
 @pytest.mark.parametrize(
     "text",
-    ["", "ctl1", ":6816", "ctl1:", "ctl1:0", "ctl1:65536", "ctl1:x", "fe80::1:6816", "ctl1:-1"],
+    [
+        *(
+            "",
+            "ctl1",
+            ":6816",
+            "ctl1:",
+            "ctl1:0",
+            "ctl1:65536",
+            "ctl1:x",
+            "fe80::1:6816",
+            "ctl1:-1",
+        ),
+        *("ctl1:" + "0" * 5_000 + "1", "ctl\0:1", "ctl\x1b[2J:1", "a b:1", "c" * 254 + ":1"),
+        *("[]:1", "[ctl1]:1", "[fe80::1%]:1", "[fe80::1%a/b]:1"),
+    ],
 )
 def test_bad_address_is_refused(text: str) -> None:
-    """A port is missing, or no number, or the brackets of IPv6 are missing."""
+    """A port is missing, or no number, or a host has what no name and no number of one has."""
     with pytest.raises(ValueError, match=r"an address is host:port or \[IPv6\]:port$"):
         parse_address(text)
 

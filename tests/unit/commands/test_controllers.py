@@ -98,7 +98,10 @@ def test_same_disk_added_again_is_the_same_controller() -> None:
         (AddController("c9 ", DISK, "h9:1", "h9:2"), "invalid-value", "no controller's name"),
         (AddController("9", DISK, "h9:1", "h9:2"), "invalid-value", "is no number"),
         (AddController("c9", b"short", "h9:1", "h9:2"), "invalid-value", "16 bytes"),
-        (AddController("c9", DISK, "h9", "h9:2"), "invalid-value", "'h9' is no host:port"),
+        (AddController("c9", DISK, "h9", "h9:2"), "invalid-value", "'h9'; an address is host:port"),
+        (AddController("c9", DISK, "h9:99999", "h9:2"), "invalid-value", "'h9:99999'; an address"),
+        (AddController("c9", DISK, "h9:1", "h9:0"), "invalid-value", "'h9:0'; an address"),
+        (AddController("c9", DISK, "h\0:1", "h9:2"), "invalid-value", "an address is host:port"),
         (AddController("c9", DISK, "h1:2", "h9:2"), "wrong-state", "h1:2 is controller c1's"),
         (AddController("c1", DISK, "h9:1", "h9:2"), "wrong-state", "named c1 already"),
     ],
@@ -241,3 +244,14 @@ def test_who_may_begin_anew_holds_no_history_yet(new: dict[str, int]) -> None:
     assert refused.code in ("last-holder", "wrong-state")
     level = judged(RemoveController("c3"), known[0], members=THREE)
     assert isinstance(level, Decision)
+
+
+@pytest.mark.parametrize("said", ["9" * 5_000, "\N{SUPERSCRIPT TWO}", "\N{ARABIC-INDIC DIGIT ONE}"])
+@pytest.mark.parametrize("kind", [RemoveController, PromoteController])
+def test_what_only_looks_like_an_id_is_unknown(
+    kind: type[RemoveController | PromoteController], said: str
+) -> None:
+    """Digits that no id has, or more of them than any has."""
+    refused = judged(kind(said), members=ONE)
+    assert isinstance(refused, Rejection)
+    assert refused.code == "unknown-controller"

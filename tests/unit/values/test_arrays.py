@@ -35,7 +35,22 @@ def test_array_expression_names_its_tasks(text: str, tasks: list[int], throttle:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "1-", "-1", "1 2", "a", "1-5:0", "5-1", "1:2", "1,,2", "1%", "1%x", "1%2%3", "\u0661"],
+    [
+        "",
+        "1-",
+        "-1",
+        "1 2",
+        "a",
+        "1-5:0",
+        "5-1",
+        "1:2",
+        "1,,2",
+        "1%",
+        "1%x",
+        "1%2%3",
+        "1%4294967296",
+        "\u0661",
+    ],
 )
 def test_malformed_array_expression_is_refused_with_its_text(text: str) -> None:
     """Someone mistypes --array; the error quotes what they wrote."""
