@@ -41,6 +41,10 @@ class ClockBound:
         walls = sorted(member.clocks.wall_ns() for member in self._members)
         return walls[-2] if len(walls) > 1 and not self._is_alone else walls[-1]
 
+    def note(self) -> None:
+        """Look now: the clocks are about to be set, and a leader may go by what they show."""
+        self._bound_ns = max(self._bound_ns, self._second_furthest_ns())
+
     def _look(self) -> None:
         step_ns = int(LOOK_S * 1e9)
         self._bound_ns = max(self._bound_ns + step_ns, self._second_furthest_ns())

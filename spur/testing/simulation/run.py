@@ -124,6 +124,7 @@ class Run:
         members = self.members
         self._load.stop()
         self._operators.stop()
+        self._clocks.note()
         self._nemesis.stop()
         self._comes_true(self._is_quiet, HEALING_S)
         self._load.last_request(self._last_answered)
