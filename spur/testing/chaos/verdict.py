@@ -61,6 +61,11 @@ PATIENCE_S = 60.0
 LEFT_S = 15.0
 """How long a node may take to clear up what ended."""
 
+LOOKS = 8
+
+LOOK_AGAIN_S = 0.5
+"""Between two comparisons of controllers that run."""
+
 OVER = frozenset(state for state in JobState if state not in (JobState.PENDING, JobState.RUNNING))
 
 _SACCT = (
@@ -274,18 +279,24 @@ def _compare_sacct(stage: Stage, records: Sequence[JobRecord]) -> None:
 
 
 def _equal(stage: Stage) -> int:
-    """Compare the logs and states of all controllers; return where they end. Raises: Wrong."""
-    found = []
-    for member in stage.controllers.members:
-        directory = str(member.directory)
-        ending, report = head(directory), verify(directory, replay=True)
-        if report["missing"] or report["torn"] or report["attachments_missing"]:
-            raise Wrong(f"{directory} is not whole: {report}")
-        found.append((ending["index"], ending["chain"], report["state"], report["attachments"]))
-    if len(set(found)) != 1:
-        raise Wrong(f"the controllers differ: {found}")
-    index: int = found[0][0]
-    return index
+    """Compare the logs and states of all controllers; return where they end. Raises: Wrong.
+
+    They run, and an agent that was away may still have something to say: then it is looked again.
+    """
+    for _ in range(LOOKS):
+        found = [_report(str(member.directory)) for member in stage.controllers.members]
+        if len(set(found)) == 1:
+            return found[0][0]
+        time.sleep(LOOK_AGAIN_S)
+    raise Wrong(f"the controllers differ: {found}")
+
+
+def _report(directory: str) -> tuple[int, str, str, int]:
+    """Return where a controller's log ends, its chain, its state, and how many attachments."""
+    ending, report = head(directory), verify(directory, replay=True)
+    if report["missing"] or report["torn"] or report["attachments_missing"]:
+        raise Wrong(f"{directory} is not whole: {report}")
+    return ending["index"], ending["chain"], report["state"], report["attachments"]
 
 
 def _sold_once(directory: str) -> None:
