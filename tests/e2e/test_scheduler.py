@@ -151,6 +151,7 @@ def test_jobs_start_as_nodes_come_free(real: Real) -> None:
             check=False,
         )
         assert (unknown.returncode, "there is no job 99" in unknown.stderr) == (1, True)
+        assert "hint: `spur story 99` tells" in unknown.stderr
         real.end(view)
         until("the second runs", lambda: real.runs(client, second))
 

@@ -20,6 +20,7 @@ from spur_cli.registry import Command
 __all__ = ["run"]
 
 _TOKEN_BYTES_MAX = 4096
+_ROLE_HELP = f"refuse a token for another role than this: {', '.join(TOKEN_ROLES)}"
 
 
 def run(arguments: list[str], command: Command) -> int:
@@ -43,7 +44,7 @@ def run(arguments: list[str], command: Command) -> int:
         help="of this host in the cluster (default: its host name)",
     )
     parser.add_argument(
-        "--role", default="", choices=("", *TOKEN_ROLES), help="refuse a token for another role"
+        "--role", default="", choices=("", *TOKEN_ROLES), metavar="ROLE", help=_ROLE_HELP
     )
     parser.add_argument("--nodes", default="", help="nodes to serve (default: all that it may)")
     parser.add_argument(

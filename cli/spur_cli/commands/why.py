@@ -42,7 +42,9 @@ def run(arguments: list[str], command: Command) -> int:
     with client_of(options) as client:
         told = client.ask(ExplainJob(name.job_id, task), JobExplained)
     if isinstance(told, Rejection):
-        raise OperatorFault(told.text)
+        is_over = told.code == "unknown-job" and task is None
+        hint = f"\nhint: `spur story {name.job_id}` tells of a job that is over" if is_over else ""
+        raise OperatorFault(f"{told.text}{hint}")
     rows = [
         {
             "partition": verdict.partition or "any",
