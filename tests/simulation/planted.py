@@ -268,7 +268,7 @@ def applied_beyond_the_commit_index() -> Iterator[None]:
 
 
 # -- members
-@fault(6)
+@fault(9)
 def members_forgotten_at_restart() -> Iterator[None]:
     """A replica goes by the genesis membership after a restart, not by that of its ledger."""
     with replaced(Core, begin_with=lambda self, membership: None):
@@ -287,7 +287,7 @@ def members_forgotten_by_a_snapshot() -> Iterator[None]:
         yield
 
 
-@fault(18)
+@fault(54)
 def learners_counted() -> Iterator[None]:
     """What a learner acknowledges counts as if it had a vote."""
     original = Leadership.set_members

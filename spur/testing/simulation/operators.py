@@ -183,11 +183,18 @@ class Operators:
         # Others are not heard yet, perhaps; but what is lost has to go.
         self._ask(RemoveController(str(member.me)), removed, insists=member.is_gone)
 
+    def _can_spare(self, other: SimMember, lost: SimMember) -> bool:
+        """Whether a member's log, which may be behind, still has a quorum without the lost one."""
+        if not other.replica.is_attached:
+            return False
+        voters = other.replica.core.members.voters()
+        left = [number for number in voters if number != lost.me]
+        return len(left) >= max(QUORUM_LEFT, len(voters) // 2 + 1)
+
     def _replace(self, member: SimMember) -> None:
         """A disk is lost for good: its controller is removed and added again under a new id."""
         others: Sequence[SimMember] = [other for other in self._members if other is not member]
-        voting = self._voters() - {member.me}
-        if len(voting) < QUORUM_LEFT or not all(other.is_up for other in others):
+        if not all(other.is_up and self._can_spare(other, member) for other in others):
             # What a majority holds survives the loss of one disk, and of no more.
             self._later()
             return
