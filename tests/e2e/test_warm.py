@@ -490,3 +490,54 @@ def children_s(pid: int) -> float:
     """Return the processor time of a process's children that have ended."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return int(fields[13]) + int(fields[14])
+
+
+def test_of_many_commands_one_leaves_a_worker(world: World) -> None:
+    """A script begins a dozen at once where there is none yet: the machine is not kept busy."""
+    names = world.directory / "names"
+    make_names(str(names))
+    begun = [
+        subprocess.Popen(
+            [names / "squeue", "--version"], stdout=subprocess.DEVNULL, env=world.environment()
+        )
+        for _ in range(12)
+    ]
+    try:
+        assert [each.wait(30) for each in begun] == [0] * 12
+        assert len(workers_in(world.place)) <= 1
+        until("it listens", lambda: bool(world.sockets()) and peer_of(world.sockets()[0]) > 0)
+        time.sleep(0.2)
+        assert workers_in(world.place) == [peer_of(world.sockets()[0])]
+    finally:
+        for pid in workers_in(world.place):
+            os.kill(pid, signal.SIGKILL)
+
+
+def workers_in(place: Path) -> list[int]:
+    """Return the workers of a place, also those that do not listen yet."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = each.read_bytes()
+            if b"warm.worker" in words and os.fsencode(place) in words:
+                found.append(int(each.parent.name))
+    return found
+
+
+def test_no_room_for_a_worker_is_no_fault_of_the_command(world: World) -> None:
+    """Somebody may have no process more: what was done is done, and its status is told."""
+    names = world.directory / "names"
+    make_names(str(names))
+    code = (
+        "import os, sys; sys.argv = ['squeue', '--version'];"
+        "os.fork = lambda: (_ for _ in ()).throw(BlockingIOError(11, 'no process more'));"
+        f"exec(open({str(names / 'squeue')!r}).read())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-IS", "-c", code],
+        env=world.environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{VERSION}\n", "")

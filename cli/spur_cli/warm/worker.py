@@ -47,8 +47,11 @@ _ALSO = (
 """What commands import when they come to need it."""
 
 
-def work(door: Door, *, idle_s: float = IDLE_S) -> None:
-    """Serve launchers until none came for a while."""
+def work(door: Door, *, lock: int | None = None, idle_s: float = IDLE_S) -> None:
+    """Serve launchers until none came for a while.
+
+    `lock` is a file that is closed when they can come, so that no other worker is begun till then.
+    """
     for module in (*(f"spur_cli.commands.{word}" for word in WORDS), *_ALSO):
         importlib.import_module(module)
     for answer in ANSWERS.values():
@@ -63,6 +66,8 @@ def work(door: Door, *, idle_s: float = IDLE_S) -> None:
             return
         inode = os.stat(path).st_ino
         listener.listen(_BACKLOG)
+        if lock is not None:
+            os.close(lock)
         gc.collect()
         gc.freeze()
         try:
