@@ -84,7 +84,7 @@ _SBATCH = (
     _submit("extra-node-info", "B", VALUE, "extra_node_info", at.node_shape),
     _submit("get-user-env", "", NOTHING, "get_user_env", None, ("SBATCH_GET_USER_ENV",), REFUSED),
     _submit("gid", "", VALUE, "gid", at.text),
-    _submit("gpu-bind", "", VALUE, "gpu_bind", kept.gpu_binding, ("SBATCH_GPU_BIND",), ACCEPTED),
+    _submit("gpu-bind", "", VALUE, "gpu_bind", kept.gpu_binding, ("SBATCH_GPU_BIND",)),
     _submit("gpu-freq", "", VALUE, "gpu_freq", kept.gpu_frequency, ("SBATCH_GPU_FREQ",), ACCEPTED),
     _submit("gpus", "G", VALUE, "gpus", at.gpus, ("SBATCH_GPUS",)),
     _submit("gpus-per-node", "", VALUE, "gpus_per_node", at.gpus, ("SBATCH_GPUS_PER_NODE",)),
