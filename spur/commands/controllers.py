@@ -102,6 +102,8 @@ def _refuse_new(present: Membership, request: AddController) -> Rejection | None
         for member in present.members:
             if address in (member.raft_address, member.rpc_address):
                 return _refuse("wrong-state", f"{address} is controller {member.name}'s")
+    if request.raft_address == request.rpc_address:
+        return _refuse("invalid-value", f"{request.rpc_address} can't be both of its addresses")
     if present.named(request.name) is not None:
         return _refuse(
             "wrong-state",

@@ -102,6 +102,7 @@ def test_same_disk_added_again_is_the_same_controller() -> None:
         (AddController("c9", DISK, "h9:99999", "h9:2"), "invalid-value", "'h9:99999'; an address"),
         (AddController("c9", DISK, "h9:1", "h9:0"), "invalid-value", "'h9:0'; an address"),
         (AddController("c9", DISK, "h\0:1", "h9:2"), "invalid-value", "an address is host:port"),
+        (AddController("c9", DISK, "h9:1", "h9:1"), "invalid-value", "can't be both"),
         (AddController("c9", DISK, "h1:2", "h9:2"), "wrong-state", "h1:2 is controller c1's"),
         (AddController("c1", DISK, "h9:1", "h9:2"), "wrong-state", "named c1 already"),
     ],
