@@ -187,7 +187,10 @@ class Operators:
         """Whether a member's log, which may be behind, still has a quorum without the lost one."""
         if not other.replica.is_attached:
             return False
-        voters = other.replica.core.members.voters()
+        core, known = other.replica.core, [each for each in self._members if each.is_up]
+        if core.stable < max(each.replica.core.last for each in known):
+            return False  # What it lacks may be committed, and on the lost disk.
+        voters = core.members.voters()
         left = [number for number in voters if number != lost.me]
         return len(left) >= max(QUORUM_LEFT, len(voters) // 2 + 1)
 
