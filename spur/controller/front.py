@@ -22,13 +22,14 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from spur.commands.decide import COMMANDS, Context, Decision, decide
+from spur.commands.decide import COMMANDS, Context, Decision
 from spur.commands.history import HISTORY
 from spur.commands.permissions import refuse
 from spur.consensus.clock import ClockStep
 from spur.consensus.faults import SnapshotDamaged
 from spur.consensus.port import Refusal, SnapshotSource, TimedLog
 from spur.controller.attachments import Noise, blobs_of
+from spur.controller.judging import judge
 from spur.controller.queries import Queries
 from spur.controller.services import Services
 from spur.controller.waiting import Asked, Respond, Waiting
@@ -182,7 +183,7 @@ class Front:
             prepared=asked.prepared,
             controllers=self._log.controllers() if command.about_controllers else None,
         )
-        decision = decide(state, asked.request, context)
+        decision = judge(state, asked.request, context)
         if isinstance(decision, Rejection):
             self._confirm(asked, decision)
         elif decision.hands_over:

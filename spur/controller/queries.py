@@ -14,9 +14,10 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from spur.commands.decide import Context, Decision, decide
+from spur.commands.decide import Context, Decision
 from spur.commands.history import HISTORY, narrow
 from spur.consensus.port import TimedLog
+from spur.controller.judging import judge
 from spur.controller.services import Services
 from spur.controller.waiting import Asked, Waiting
 from spur.events.envelope import Actor
@@ -82,13 +83,13 @@ class Queries:
         context = replace(
             self._reading(asked.actor), replica=replica, controllers=log.controllers()
         )
-        reply = self._reply_of(asked, decide(self._front.state, asked.request, context))
+        reply = self._reply_of(asked, judge(self._front.state, asked.request, context))
         asked.respond(replace(reply, index=self._waiting.commit))
 
     def answer_agent(self, asked: Asked) -> None:
         """Let the dispatcher answer an agent, if it is one."""
         request, call, front = asked.request, asked.call, self._front
-        decision = decide(front.state, request, self._reading(asked.actor))
+        decision = judge(front.state, request, self._reading(asked.actor))
         if isinstance(decision, Rejection):
             refused = Refused(decision.code, decision.text, decision.hint)
             asked.respond(front.reply_now(call, refused))
@@ -195,7 +196,7 @@ class Queries:
         self._services.ask_history(narrowed, at_least, done)
 
     def _judge(self, asked: Asked) -> Decision | Rejection:
-        return decide(self._front.state, asked.request, self._reading(asked.actor))
+        return judge(self._front.state, asked.request, self._reading(asked.actor))
 
     def _reading(self, actor: Actor) -> Context:
         state = self._front.state

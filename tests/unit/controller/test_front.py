@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from spur.commands.decide import Decision
 from spur.consensus.genesis import genesis_chain
 from spur.controller import front as front_module
+from spur.controller import judging
 from spur.controller.front import CLUSTER, Front
 from spur.controller.services import ReleaseOnly
 from spur.events.envelope import chain_next
@@ -21,6 +23,7 @@ from spur.values.states import Hold, NodeShareState
 from spur.values.tres import NodeShare
 from spur.wire.calls import Answered, Refused
 from spur.wire.cluster import ShowCluster
+from spur.wire.declare import Request
 from spur.wire.jobs import HoldJob, JobAccepted
 from spur.wire.runs import PlaceJobs, ReportAnswered, ReportRun
 
@@ -99,6 +102,28 @@ def test_failing_trial_is_undone_and_never_logged(
     assert desk.refusal().code == "fault"
     assert desk.refusal().text.endswith("nothing was changed")
     assert (desk.log.last, state_digest(state)) == (last, before)
+
+
+@pytest.mark.parametrize("request_", [submission(), ShowCluster()])
+def test_request_that_cannot_be_judged_is_refused(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, request_: Request
+) -> None:
+    """A request runs into a fault of ours: it is answered, and the others on the line go on."""
+    before = state_digest(desk.front.state)
+
+    def fail(*_: object) -> Decision:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(judging, "decide", fail)
+    desk.put(request_, USER)
+    desk.turn()
+    monkeypatch.undo()
+    assert desk.refusal().code == "fault"
+    assert desk.refusal().text == "ZeroDivisionError: planted; nothing was changed"
+    assert state_digest(desk.front.state) == before
+    desk.put(ShowCluster(), USER)
+    desk.turn()
+    assert len(desk.replies) == 2
 
 
 def test_request_that_the_log_does_not_take_is_undone(desk: Desk) -> None:
