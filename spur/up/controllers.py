@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from spur.client.blocking import BlockingClient
 from spur.controller.admission import admit
 from spur.controller.authority import Authority
 from spur.controller.birth import AUTHORITY_DIRECTORY, SIZES
@@ -19,7 +20,8 @@ from spur.controller.settings import SETTINGS_FILE
 from spur.up.cluster import CONTROLLER, administering, whole_controllers
 from spur.up.layout import ControllerPlace, Layout, Places, free_ports
 from spur.up.processes import find, require_running, start, stop
-from spur.values.errors import OperatorFault, Rejection
+from spur.values.errors import OperatorFault, Rejection, SpurError
+from spur.wire.cluster import ReplicaInfo, ShowReplica
 from spur.wire.controllers import ControllerInfo, ControllerList, RemoveController, ShowControllers
 
 __all__ = [
@@ -37,6 +39,9 @@ LEVEL_S = 120.0
 """How long a new controller may take until it votes."""
 
 _LOOK_S = 0.1
+
+ANSWER_S = 1.0
+"""How long a controller that nothing is wrong with may take to answer for itself."""
 
 
 def require_directories(places: Places, layout: Layout) -> None:
@@ -175,8 +180,15 @@ def repair_one(
 ) -> Layout:
     """Remove a controller and add it anew, with an empty disk and under another id.
 
-    Raises: OperatorFault as `remove_one` and `bring_new`.
+    Raises: OperatorFault as `remove_one` and `bring_new`, and for one that nothing is wrong with.
     """
+    found = _info(places, layout, name)
+    is_whole = name in whole_controllers(places, layout)
+    if is_whole and found is not None and found.voter and _answers(places, name):
+        raise OperatorFault(
+            f"controller {name} has its directory, and takes part; nothing was changed\n"
+            "hint: `spur controller remove` and `add` replace one that works"
+        )
     former = next((place for place in layout.controllers if place.name == name), None)
     layout = remove_one(places, layout, name, gives_up_history=gives_up_history, say=say)
     if former is not None:
@@ -184,6 +196,15 @@ def repair_one(
         layout = replace(layout, controllers=(*layout.controllers, again))
         places.write(layout)
     return bring_new(places, layout, say)
+
+
+def _answers(places: Places, name: str) -> bool:
+    """Whether a controller serves: one that lost its log or its disk does not."""
+    try:
+        with BlockingClient([f"unix:{places.socket(name)}"], deadline_s=ANSWER_S) as client:
+            return isinstance(client.ask(ShowReplica(), ReplicaInfo), ReplicaInfo)
+    except SpurError:
+        return False
 
 
 def _info(places: Places, layout: Layout, name: str) -> ControllerInfo | None:

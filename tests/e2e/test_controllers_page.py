@@ -76,3 +76,6 @@ def test_commands_of_the_page_work(cluster: MachineCluster) -> None:
     assert "is the only voter; nothing was changed" in shown[6]
     names = re.findall(r"^ *[0-9]+ +(c[0-9])", cluster.shell("spur controller list"), re.MULTILINE)
     assert names == ["c3"]
+    refused = cluster.run("controller", "repair", "c3")
+    assert refused.returncode == 1
+    assert "controller c3 has its directory, and takes part; nothing was changed" in refused.stderr
