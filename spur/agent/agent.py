@@ -35,6 +35,7 @@ from spur.agent.machine import (
 from spur.agent.manifest import AttemptName, Manifest, Site
 from spur.agent.processes import kill_leftovers
 from spur.agent.reports import Reporter
+from spur.agent.room import Room
 from spur.agent.settings import Settings
 from spur.agent.spool import Spool
 from spur.agent.supervisors import Supervisors
@@ -69,8 +70,6 @@ CLAIM_AGAIN_S = 1.0
 SWEEP_ROUNDS = 20
 SWEEP_PAUSE_S = 0.05
 
-MIB = 1 << 20
-
 T = TypeVar("T")
 
 
@@ -85,6 +84,7 @@ class Agent:
         self.facts: HostFacts = read_facts(settings)
         self.nodes = tuple(NodeName(node) for node in settings.nodes)
         self.spool = Spool(directory / settings.spool)
+        self._room = Room(self.spool.free_bytes, settings.disk_mark_mib)
         self._settings = settings
         self._client = client
         self._relay = str((directory / settings.socket).absolute())
@@ -112,6 +112,16 @@ class Agent:
             )
             for node in self.nodes
         }
+        self._attendance = Attendance(
+            self.nodes,
+            settings=settings,
+            facts=self.facts,
+            client=client,
+            look=lambda: self._in_thread(self._room.fault),
+            take=self._take,
+            registered=lambda node: self.perform(self.machine.relist(node)),
+            once=self._once,
+        )
 
     async def run(self) -> None:
         """Serve the nodes until cancelled; what runs goes on without the agent.
@@ -123,19 +133,11 @@ class Agent:
         for each in found:
             if each.name.node not in self._reporters:
                 LOG.warning("%s lies in the spool; its node is not served here", each.name)
+        await self._attendance.look_again()
         self.perform(self.machine.recover(mine))
-        attendance = Attendance(
-            self.nodes,
-            settings=self._settings,
-            facts=self.facts,
-            client=self._client,
-            take=self._take,
-            registered=lambda node: self.perform(self.machine.relist(node)),
-            once=self._once,
-        )
         try:
             async with asyncio.TaskGroup() as group:
-                group.create_task(attendance.run())
+                group.create_task(self._attendance.run())
                 for reporter in self._reporters.values():
                     group.create_task(reporter.run())
                 await self._failed
@@ -226,15 +228,16 @@ class Agent:
         try:
             await self._in_thread(lambda: self._write_manifest(name, manifest))
         except OSError as error:
+            # The cluster knows the node's fault before it places the job anew.
+            await self._attendance.tell_fault(name.node)
             why = f"nothing can be launched: {error}"
             self.perform(self.machine.not_prepared(name, why))
         else:
             self.perform(self.machine.prepared(name))
 
     def _write_manifest(self, name: AttemptName, manifest: Manifest) -> None:
-        free = self.spool.free_bytes() // MIB
-        if free < self._settings.disk_mark_mib:
-            raise OSError(f"{free} MiB are free in the spool, below {self._settings.disk_mark_mib}")
+        if fault := self._room.fault():
+            raise OSError(fault)
         self.spool.prepare(name, manifest)
 
     def _site(self, node: NodeName) -> Site:

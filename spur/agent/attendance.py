@@ -36,7 +36,11 @@ LATE_S = 3.0
 
 REGISTERS_AT_ONCE = 16
 
+TELL_S = 3.0
+"""How long a launch that came to nothing waits until the cluster knows the host's fault."""
+
 SOURCE = "attendance"
+SOURCE_FAULT = "fault of the host"
 
 
 class Attendance:
@@ -49,22 +53,28 @@ class Attendance:
         settings: Settings,
         facts: HostFacts,
         client: Client,
+        look: Callable[[], Awaitable[str]],
         take: Callable[[Orders], Awaitable[None]],
         registered: Callable[[NodeName], None],
         once: Once,
     ) -> None:
-        """Prepare. `take` acts on orders; `registered` hears of nodes that are known again."""
+        """Prepare.
+
+        `look` says why the host can launch nothing now, or nothing; `take` acts on orders;
+        `registered` hears of nodes that are known again.
+        """
         self._nodes = nodes
         self._settings = settings
         self._facts = facts
         self._client = client
+        self._look = look
         self._take = take
         self._registered = registered
         self._once = once
         self._session = os.urandom(SESSION_SIZE)
         self._heard = 0
-        self._registering: set[NodeName] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._fault = ""
+        self._registering: dict[NodeName, asyncio.Task[None]] = {}
         self._slots = asyncio.Semaphore(REGISTERS_AT_ONCE)
 
     async def run(self) -> None:
@@ -86,8 +96,32 @@ class Attendance:
             if orders.orders:
                 await self._take(orders)
                 self._heard = orders.orders[-1].number
-            elif boot_clock_ns() - asked_ns < PAUSE_S * 1e9:
+                continue
+            # A launch looks for itself, and waits for nothing else.
+            await self.look_again()
+            if boot_clock_ns() - asked_ns < PAUSE_S * 1e9:
                 await asyncio.sleep(PAUSE_S)
+
+    async def look_again(self) -> None:
+        """Look at the host, and register the nodes anew when a fault came or went."""
+        try:
+            fault = await self._look()
+        except OSError as error:
+            fault = f"spool of {os.uname().nodename}: {error.strerror}"
+        if bool(fault) == bool(self._fault):
+            return
+        self._fault = fault
+        if fault:
+            self._once.report(SOURCE_FAULT, f"{fault}; nothing is launched")
+        else:
+            self._once.forget(SOURCE_FAULT)
+        self._register(self._nodes)
+
+    async def tell_fault(self, node: NodeName) -> None:
+        """Look at the host; return once the leader knows what is wrong with it, or late."""
+        await self.look_again()
+        if (task := self._registering.get(node)) is not None:
+            await asyncio.wait((task,), timeout=TELL_S)
 
     async def _ask(self) -> Orders | None:
         wait_s = self._settings.attend_ms / 1000
@@ -114,25 +148,14 @@ class Attendance:
         """Begin to register nodes, unless that is going on."""
         for node in nodes:
             if node not in self._registering:
-                self._registering.add(node)
                 task = asyncio.get_running_loop().create_task(self._register_one(node))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._registering[node] = task
 
     async def _register_one(self, node: NodeName) -> None:
         source = f"registration of {node}"
-        facts = self._facts
-        request = RegisterNode(
-            node=node,
-            boot_id=facts.boot_id.encode(),
-            cpus=facts.cpus,
-            memory_mib=facts.memory_mib,
-            gpu_kind=facts.gpu_kind,
-            gpus=facts.gpus,
-            address=self._settings.address,
-        )
         try:
             while True:
+                request = self._registration(node)
                 try:
                     async with self._slots:
                         answer = await self._client.ask(request, Done, deadline_s=REGISTER_S)
@@ -141,10 +164,25 @@ class Attendance:
                     await asyncio.sleep(PAUSE_S)
                     continue
                 if not isinstance(answer, Rejection):
-                    break
+                    if request.fault == self._fault:
+                        break
+                    continue
                 self._once.report(source, f"{source} is refused: {answer.text}")
                 await asyncio.sleep(REGISTER_AGAIN_S)
         finally:
-            self._registering.discard(node)
+            del self._registering[node]
         self._once.forget(source)
         self._registered(node)
+
+    def _registration(self, node: NodeName) -> RegisterNode:
+        facts = self._facts
+        return RegisterNode(
+            node=node,
+            boot_id=facts.boot_id.encode(),
+            cpus=facts.cpus,
+            memory_mib=facts.memory_mib,
+            gpu_kind=facts.gpu_kind,
+            gpus=facts.gpus,
+            address=self._settings.address,
+            fault=self._fault,
+        )

@@ -10,7 +10,14 @@ from spur.commands.decide import Context, Decision, command
 from spur.commands.permissions import Permission
 from spur.events.declare import Event
 from spur.events.nodes import NodeLost, NodeRegistered, NodesUpdated
-from spur.projections.nodes import agent_of, block_of, is_closed, node_names, node_row
+from spur.projections.nodes import (
+    agent_of,
+    block_of,
+    is_closed,
+    is_drained_by_fault,
+    node_names,
+    node_row,
+)
 from spur.projections.nodeviews import node_infos
 from spur.projections.state import State
 from spur.values.config import NodeBlock
@@ -67,7 +74,11 @@ def refuse_agent(state: State, context: Context, node: str) -> Rejection | None:
 def decide_register_node(
     state: State, request: RegisterNode, context: Context
 ) -> Decision | Rejection:
-    """Take a node as there. One that found less than is configured is drained."""
+    """Take a node as there.
+
+    One that found less than is configured, or whose host can launch nothing, is drained; when
+    its host can again, what was drained for that alone is taken back.
+    """
     refused = refuse_agent(state, context, request.node)
     if refused is not None:
         return refused
@@ -79,6 +90,12 @@ def decide_register_node(
             f"an address of {len(request.address)} characters; it has at most "
             f"{ADDRESS_LENGTH_MAX}; nothing was changed",
         )
+    if len(request.fault) > TEXT_LETTERS_MAX:
+        return Rejection(
+            "limit-exceeded",
+            f"text-letters-max is {TEXT_LETTERS_MAX}, and this needs {len(request.fault)}; "
+            "nothing was changed",
+        )
     row = node_row(state, request.node)
     registered = NodeRegistered(
         node=request.node,
@@ -89,6 +106,7 @@ def decide_register_node(
         gpu_kind=request.gpu_kind,
         gpus=request.gpus,
         address=request.address,
+        fault=request.fault,
     )
     events: list[Event] = []
     if row.lost_ns or any(
@@ -98,9 +116,12 @@ def decide_register_node(
     ):
         events.append(registered)
     block = block_of(state, request.node)
-    lack = "" if block is None else _lack(block, request)
-    if lack and not row.drain:
-        events.append(NodesUpdated((request.node,), NodeAction.DRAIN, lack, None, None))
+    why = (block is not None and _lack(block, request)) or request.fault
+    is_own = is_drained_by_fault(row)
+    if why and (not row.drain or (is_own and why != row.reason)):
+        events.append(NodesUpdated((request.node,), NodeAction.DRAIN, why, None, None))
+    elif is_own and not why:
+        events.append(NodesUpdated((request.node,), NodeAction.UNDRAIN, "", None, None))
     return Decision(tuple(events), Done())
 
 

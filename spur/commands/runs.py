@@ -12,7 +12,7 @@ from spur.projections.agents import is_heard
 from spur.projections.cluster import settings_of
 from spur.projections.counters import counter
 from spur.projections.jobs import REASONS_STATED_COUNTER
-from spur.projections.nodes import block_of
+from spur.projections.nodes import block_of, is_closed, node_row
 from spur.projections.runrows import FINAL, RunRow, position_of_node
 from spur.projections.runs import reported_row
 from spur.projections.settling import after_node_known, after_node_lost
@@ -82,10 +82,20 @@ def decide_report_run(state: State, request: ReportRun, context: Context) -> Dec
         job_id,
         state.jobs[job_id],
         row,
+        closed=_is_void_where_closed(state, row),
         now_ns=context.now_ns,
         policy=settings_of(state).requeue_policy,
     )
     return Decision((reported, *follows), ReportAnswered("done"))
+
+
+def _is_void_where_closed(state: State, run: RunRow) -> bool:
+    """Whether a node that launched nothing of the run takes no new jobs any more."""
+    started = run.started
+    return started is not None and any(
+        share_state == NodeShareState.VOID and is_closed(node_row(state, share.node))
+        for share, share_state in zip(started.shares, started.states, strict=True)
+    )
 
 
 def _is_launched(run: RunRow, request: ReportRun) -> bool:

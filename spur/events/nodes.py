@@ -24,6 +24,8 @@ class NodeRegistered(Event, frozen=True):
     gpus: int
     address: str
     """host:port where it takes streams of steps; empty when it takes none."""
+    fault: str
+    """Why the host can launch nothing now; empty when it can."""
 
 
 @event("node.lost")

@@ -32,6 +32,7 @@ __all__ = [
     "block_of",
     "configure_nodes",
     "is_closed",
+    "is_drained_by_fault",
     "is_out",
     "is_usable",
     "names_in_block",
@@ -73,6 +74,8 @@ class NodeRow(Row, frozen=True):
     gpus: int
     address: str
     """Where its agent takes streams of steps; empty when it takes none."""
+    fault: str
+    """Why its host could launch nothing when it registered; empty when it could."""
     comment: str
     """What operators write of it, as is the next."""
     extra: str
@@ -94,6 +97,7 @@ UNTOUCHED = NodeRow(
     gpu_kind="",
     gpus=0,
     address="",
+    fault="",
     comment="",
     extra="",
 )
@@ -156,6 +160,11 @@ def is_closed(row: NodeRow) -> bool:
     return bool(row.lost_ns or row.drain or row.down or row.fail)
 
 
+def is_drained_by_fault(row: NodeRow) -> bool:
+    """Return whether the cluster drained it for its agent's sake, and nobody said otherwise."""
+    return row.drain and row.fault != "" and row.reason == row.fault
+
+
 def is_usable(state: State, node: NodeName) -> bool:
     """Return whether new jobs may start on the node."""
     row = state.nodes.get(node)
@@ -198,6 +207,7 @@ def apply_node_registered(state: State, at: At, event: NodeRegistered) -> None:
             gpu_kind=event.gpu_kind,
             gpus=event.gpus,
             address=event.address,
+            fault=event.fault,
         ),
     )
 

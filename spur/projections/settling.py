@@ -44,9 +44,19 @@ Source: slurm.conf(5) SchedulerParameters=max_batch_requeue."""
 
 
 def after_node_known(
-    job_id: JobId, job: JobRow, run: RunRow, *, now_ns: int, policy: RequeuePolicy
+    job_id: JobId,
+    job: JobRow,
+    run: RunRow,
+    *,
+    closed: bool,
+    now_ns: int,
+    policy: RequeuePolicy,
 ) -> list[Event]:
-    """Return what follows once the row says what became of a node's share."""
+    """Return what follows once the row says what became of a node's share.
+
+    `closed` says that a node which launched nothing takes no new jobs any more: the job is put
+    back for other nodes at once, not held, since the fault is none of its own.
+    """
     started = run.started
     if started is None:
         return []
@@ -61,14 +71,14 @@ def after_node_known(
     elif NodeShareState.VOID not in states:
         return []
     elif NodeShareState.LAUNCHED in states or NodeShareState.ENDED in states:
-        stop = _launch_failure(job, now_ns)
+        stop = _launch_failure(job, now_ns, closed=closed)
     elif not all_final(started):
         # Nothing runs anywhere yet; the nodes that have not answered decide.
         return []
-    elif started.launches < LAUNCHES_MAX:
+    elif started.launches < LAUNCHES_MAX and not closed:
         return [JobRelaunched(job_id, run.number, run.attempt + 1)]
     else:
-        stop = _launch_failure(job, now_ns)
+        stop = _launch_failure(job, now_ns, closed=closed)
     return _stop(job_id, job, run, stop, now_ns=now_ns, policy=policy)
 
 
@@ -133,9 +143,9 @@ def _node_failure(job: JobRow, run: RunRow, now_ns: int) -> StopNote:
     return StopNote(JobState.NODE_FAIL, Reason.NODE_DOWN, now_ns, requeue, hold, 0, 0)
 
 
-def _launch_failure(job: JobRow, now_ns: int) -> StopNote:
+def _launch_failure(job: JobRow, now_ns: int, *, closed: bool) -> StopNote:
     requeue = _may_run_again(job)
-    hold = Hold.LAUNCH_FAILURE if requeue else Hold.NONE
+    hold = Hold.LAUNCH_FAILURE if requeue and not closed else Hold.NONE
     return StopNote(JobState.NODE_FAIL, Reason.LAUNCH_FAILURE, now_ns, requeue, hold, 0, 0)
 
 

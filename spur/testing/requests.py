@@ -97,7 +97,8 @@ def _register(chance: Chance, state: State) -> tuple[Request, Actor]:
     boot_id = b"boot %d" % chance.randrange(3)
     cpus = chance.choice((64, 64, 64, 4))
     node = _some_node(chance, state)
-    return RegisterNode(node, boot_id, cpus, 512_000, "gfx942", 8), CLUSTER
+    fault = chance.choice(("", "", "", "spool of n1: 9 MiB are free, below 64"))
+    return RegisterNode(node, boot_id, cpus, 512_000, "gfx942", 8, fault=fault), CLUSTER
 
 
 def _lose(chance: Chance, state: State) -> tuple[Request, Actor]:

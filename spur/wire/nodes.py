@@ -24,6 +24,8 @@ class RegisterNode(Request, frozen=True, tag="node.register"):
     gpus: int
     address: str = ""
     """host:port where it takes streams of steps; empty when it takes none."""
+    fault: str = ""
+    """Why the host can launch nothing now, a full spool; empty when it can."""
 
 
 @request

@@ -431,14 +431,42 @@ def test_a_launch_that_cannot_be_is_void_and_said(leader: Leader, agent: AgentPr
 def test_full_disk_is_said_and_launches_nothing(
     tmp_path: Path, leader: Leader, agent: AgentProcess
 ) -> None:
-    """The spool has less room than is asked for: the job is void here, and the log says why."""
+    """The spool has less room than is asked for: the job is void here, and all are told why."""
     settings = agent.directory / "spurd.toml"
     settings.write_text(settings.read_text() + f"disk_mark_mib = {1 << 40}\n")
     agent.start()
     leader.tell(job(tmp_path, 5, "true"))
     leader.wait_for(5, VOID)
-    assert "MiB are free in the spool, below" in agent.words()
+    assert f"MiB are free, below {1 << 40}; nothing is launched" in agent.words()
+    assert "MiB are free, below" in leader.registered[0].fault
     assert notes(tmp_path, 5) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root: mounts a file system")
+def test_a_spool_that_fills_up_is_told_before_the_launch_is_void_and_that_it_has_room_again(
+    tmp_path: Path, leader: Leader, agent: AgentProcess
+) -> None:
+    """The agent waits long for orders when its spool fills up, and the next one is a launch."""
+    with small_disk(tmp_path / "small", 8) as disk:
+        settings = agent.directory / "spurd.toml"
+        text = settings.read_text().replace("attend_ms = 500", "attend_ms = 2000")
+        settings.write_text(f'{text}disk_mark_mib = 4\nspool = "{disk.directory / "spool"}"\n')
+        agent.start()
+        leader.wait_until(lambda: leader.registered and leader.sessions)
+        disk.fill(2)
+        leader.tell(job(tmp_path, 5, "true"))
+        leader.wait_for(5, VOID)
+        first, second = leader.registered
+        assert first.fault == ""
+        assert second.fault == f"spool of {os.uname().nodename}: 2 MiB are free, below 4"
+        disk.clear()
+        leader.wait_until(lambda: leader.registered[-1].fault == "")
+        assert len(leader.registered) == 3
+        leader.tell(job(tmp_path, 6, "true"))
+        leader.wait_for(6, ENDED)
+        agent.kill()
+        becomes(lambda: not open_below(disk.directory))
+    assert (notes(tmp_path, 5), notes(tmp_path, 6)) == ([], ["began", "ended"])
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root: mounts a file system")

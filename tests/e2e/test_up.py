@@ -74,6 +74,32 @@ def test_full_disk_is_the_reason_that_is_given(tmp_path: Path) -> None:
             made.run("down")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root: mounts a file system")
+def test_full_spool_is_no_black_hole(cluster: MachineCluster) -> None:
+    """A node's disk fills up: the job that was sent there runs on the other, and later there."""
+    agent = cluster.directory / "agents" / "spurd-n1"
+    agent.mkdir(parents=True, mode=0o711)
+    with small_disk(agent / "spool", 100) as disk:
+        try:
+            cluster.up("--nodes", "2", "--cpus", "2")
+            disk.fill(45)
+            cluster.shell("for n in 1 2 3; do sbatch --output=/dev/null --wrap true; done")
+            cluster.ended("1,2,3")
+            seen = "sacct -n -P -X -o state,nodelist | sort -u"
+            cluster.wait_for(seen, "COMPLETED|n2\n")
+            cluster.wait_for("sinfo -h -N -n n1 -o %t", "drain\n")
+            host = os.uname().nodename
+            reason = f"spool of {host}: 45 MiB are free, below 64\n"
+            assert cluster.shell("sinfo -h -N -n n1 -o %E") == reason
+            disk.clear()
+            cluster.wait_for("sinfo -h -N -n n1 -o %t", "idle\n")
+            cluster.shell("sbatch --output=/dev/null -w n1 --wrap true")
+            cluster.ended("4")
+            cluster.wait_for("sacct -n -P -X -j 4 -o state,nodelist", "COMPLETED|n1\n")
+        finally:
+            cluster.run("down")
+
+
 def test_lone_clock_is_vouched_for_after_a_long_time_down(cluster: MachineCluster) -> None:
     """Someone comes back after the weekend: the one controller's clock is days past its last stamp.
 

@@ -126,6 +126,51 @@ def test_a_node_with_less_than_configured_is_drained(
     assert not is_usable(cluster.state, N1)
 
 
+FULL = "spool of n1: 45 MiB are free, below 64"
+
+
+def test_a_node_whose_spool_is_full_is_drained_until_there_is_room(cluster: Cluster) -> None:
+    """A job filled the disk, its agent was started anew meanwhile, and somebody made room."""
+    cluster.ask(REGISTER, agent(cluster))
+    for fault in (FULL, "spool of n1: 44 MiB are free, below 64"):
+        assert cluster.ask(replace(REGISTER, fault=fault), agent(cluster)) == Done()
+        assert (shown(cluster).state, shown(cluster).reason) == ("IDLE+DRAIN", fault)
+    index = cluster.state.index
+    cluster.ask(replace(REGISTER, fault=fault), agent(cluster))
+    assert cluster.state.index == index
+    assert cluster.ask(REGISTER, agent(cluster)) == Done()
+    assert (shown(cluster).state, shown(cluster).reason) == ("IDLE", "")
+    assert is_usable(cluster.state, N1)
+
+
+@pytest.mark.parametrize("first", ["operator", "fault"])
+def test_room_in_the_spool_undoes_no_drain_of_an_operator(cluster: Cluster, first: str) -> None:
+    """Somebody drains the node, before or after its spool was full."""
+    drain = UpdateNodes("n1", NodeAction.DRAIN, "fans")
+    full = replace(REGISTER, fault=FULL)
+    cluster.ask(REGISTER, agent(cluster))
+    for request in (drain, full) if first == "operator" else (full, drain):
+        cluster.ask(request, ADMIN if request is drain else agent(cluster))
+    cluster.ask(REGISTER, agent(cluster))
+    assert (shown(cluster).state, shown(cluster).reason) == ("IDLE+DRAIN", "fans")
+
+
+def test_room_in_the_spool_brings_no_missing_memory_back(cluster: Cluster) -> None:
+    """Disk and memory are short; what stays is said."""
+    less = replace(REGISTER, memory_mib=256_000)
+    cluster.ask(replace(REGISTER, fault=FULL), agent(cluster))
+    cluster.ask(replace(less, fault=FULL), agent(cluster))
+    cluster.ask(less, agent(cluster))
+    assert shown(cluster).state == "IDLE+DRAIN"
+    assert shown(cluster).reason.startswith("Low RealMemory")
+
+
+def test_a_fault_without_end_is_refused(cluster: Cluster) -> None:
+    """An agent that is not ours."""
+    endless = replace(REGISTER, fault="x" * 4_097)
+    refused(cluster.ask(endless, agent(cluster)), "limit-exceeded")
+
+
 def test_a_lost_node_comes_back_by_registering(cluster: Cluster) -> None:
     """The network was away for ten minutes."""
     cluster.ask(REGISTER, CLUSTER)

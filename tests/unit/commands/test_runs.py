@@ -295,6 +295,23 @@ def test_a_run_that_never_comes_to_life_is_put_back_held(hall: Hall) -> None:
     assert (past.end.state, past.end.reason) == (JobState.NODE_FAIL, Reason.LAUNCH_FAILURE)
 
 
+def test_a_launch_that_fails_as_its_node_is_full_goes_elsewhere_at_once(hall: Hall) -> None:
+    """The agent says that its spool is full, and then voids the launch; never is the job held."""
+    job_id = hall.submit()
+    for _ in range(4):
+        hall.start(job_id, hall.share("n1"))
+        hall.cluster.ask(replace(hall.registration("n1"), fault="spool of n1: full"), CLUSTER)
+        hall.report("n1", job_id, VOID)
+        view = hall.view(job_id)
+        assert (view.state, view.hold) == (JobState.PENDING, Hold.NONE)
+        assert hall.state.past_runs[job_id].runs[-1].end.reason is Reason.LAUNCH_FAILURE
+        hall.register("n1")
+    hall.start(job_id, hall.share("n2"))
+    hall.report("n2", job_id, LAUNCHED)
+    hall.report("n2", job_id, ENDED)
+    assert hall.view(job_id).state is JobState.COMPLETED
+
+
 @pytest.mark.parametrize("spec", [replace(SPEC, requeue=False), replace(SPEC, batch=False)])
 def test_a_job_that_may_not_run_twice_ends_when_it_never_comes_to_life(
     hall: Hall, spec: JobSpec
@@ -317,6 +334,16 @@ def test_a_launch_that_fails_on_one_node_of_two_ends_the_other(hall: Hall) -> No
         JobState.PENDING,
         Hold.LAUNCH_FAILURE,
     )
+
+
+def test_a_node_of_two_that_is_full_does_not_hold_the_job(hall: Hall) -> None:
+    """One node launched, the other was full: the job waits for two others."""
+    job_id = hall.start(hall.submit(), hall.share("n1"), hall.share("n2"))
+    hall.report("n1", job_id, LAUNCHED)
+    hall.cluster.ask(replace(hall.registration("n2"), fault="spool of n2: full"), CLUSTER)
+    hall.report("n2", job_id, VOID)
+    hall.report("n1", job_id, ENDED, signal=15)
+    assert (hall.view(job_id).state, hall.view(job_id).hold) == (JobState.PENDING, Hold.NONE)
 
 
 # -- nodes that are gone
