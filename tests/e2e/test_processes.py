@@ -72,11 +72,11 @@ def test_sigterm_is_quick_and_clean(controllers: Controllers) -> None:
         assert "Traceback" not in member.words()
 
 
-def priority_of(page: object) -> int | None:
-    """Return the priority of the only job on a page."""
+def nice_of(page: object) -> int:
+    """Return the nice value of the only job on a page."""
     assert isinstance(page, JobPage)
     [view] = page_views(page)
-    return view.priority
+    return view.spec.nice
 
 
 def test_frozen_leader_gives_no_stale_answer(controllers: Controllers) -> None:
@@ -95,7 +95,7 @@ def test_frozen_leader_gives_no_stale_answer(controllers: Controllers) -> None:
             controllers.blocking(leader) as local,
             controllers.blocking_of([leader.socket, *others]) as second,
         ):
-            assert priority_of(local.ask(one, JobPage)) is None
+            assert nice_of(local.ask(one, JobPage)) == 0
             jobs(second)
             leader.signal(signal.SIGSTOP)
             readers = [
@@ -106,7 +106,7 @@ def test_frozen_leader_gives_no_stale_answer(controllers: Controllers) -> None:
                 reader.start()
             time.sleep(2 * ELECTION_S)
             with controllers.blocking_of(others) as elsewhere:
-                change = UpdateJob(JobId(job_id), None, JobChanges(priority=77))
+                change = UpdateJob(JobId(job_id), None, JobChanges(nice=77))
                 assert elsewhere.ask(change, Done) == Done()
                 late = submit_many(elsewhere, 3)
             leader.signal(signal.SIGCONT)
@@ -114,7 +114,7 @@ def test_frozen_leader_gives_no_stale_answer(controllers: Controllers) -> None:
                 reader.join(30)
         [page] = [answer for answer in answers if isinstance(answer, JobPage)]
         [made] = [answer for answer in answers if isinstance(answer, dict)]
-        assert priority_of(page) == 77
+        assert nice_of(page) == 77
         found = jobs(client)
         assert (late | made | {name: job_id}).items() <= found.items()
     until("it follows", lambda: info(controllers, leader).leader > 0)

@@ -40,10 +40,10 @@ with BlockingClient([f"unix:{socket}"], deadline_s=20.0) as client:
     mine = client.ask(submit_one("of-nobody"), JobAccepted)
     print(type(mine).__name__)
     for request, answer in (
+        (UpdateJob(mine.job_id, None, JobChanges(nice=-5)), Done),
         (CancelJob(mine.job_id, None), Done),
         (CancelJob(theirs, None), Done),
         (HoldJob(theirs, None, Hold.USER), Done),
-        (UpdateJob(mine.job_id, None, JobChanges(priority=7)), Done),
         (Reconfigure((ConfigFile("spur.toml", SMALL_CONFIG),)), Configured),
     ):
         outcome = client.ask(request, answer)
@@ -85,10 +85,10 @@ def test_ordinary_user_may_submit_and_not_reconfigure(tmp_path: Path, public: Pa
             assert (run.returncode, run.stderr) == (0, "")
             assert run.stdout.splitlines() == [
                 "JobAccepted",
+                "not-permitted",
                 "Done",
-                "not-permitted",
-                "not-permitted",
-                "not-permitted",
+                "not-owner",
+                "not-owner",
                 "not-permitted",
                 f"not-permitted: user {NOBODY} speaks for user 0; only root of this host and"
                 " whoever runs this daemon speak for others; nothing was done",
