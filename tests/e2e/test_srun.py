@@ -208,7 +208,8 @@ def test_a_job_that_is_not_there_takes_no_step(site: Site) -> None:
     done = site.run("srun --jobid=999999 true")
     assert done.status == 1
     assert done.err == (
-        "srun: error: Unable to create step for job 999999: Invalid job id specified\n"
+        "srun: error: Unable to confirm allocation for job 999999: Invalid job id specified\n"
+        "srun: Check SLURM_JOB_ID environment variable. Expired or invalid job 999999\n"
     )
 
 

@@ -145,6 +145,8 @@ class World:
             stdout=subprocess.PIPE,
             text=True,
             env=self.environment(),
+            # Whoever runs the tests may ignore it, as nohup(1) does.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
         )
         assert launcher.stdout is not None
         try:
