@@ -6,6 +6,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from spur.testing.hall import STEP
 from spur.testing.simulation.callers import ADMINISTRATOR, Caller, Callers, Outcome, user
 from spur.testing.simulation.checks import Checks
 from spur.testing.simulation.member import Violation
@@ -14,7 +15,6 @@ from spur.values.arrays import TaskSet
 from spur.values.ids import JobId, PartitionName
 from spur.values.jobspec import JobSpec, ResourceAsk, Sharing
 from spur.values.states import Hold
-from spur.values.steps import Dealing
 from spur.values.tres import Per
 from spur.wire.calls import Refused
 from spur.wire.declare import Attachment, Request
@@ -26,7 +26,7 @@ from spur.wire.jobs import (
     RequeueJob,
     SubmitJob,
 )
-from spur.wire.steps import KEY_SIZE, CancelStep, StartStep, StepAccepted, StepAsk
+from spur.wire.steps import KEY_SIZE, CancelStep, StartStep, StepAccepted
 
 __all__ = ["MAIN", "People", "submission"]
 
@@ -51,27 +51,6 @@ STEP_CODES = JUDGED_CODES | {"step-busy", "step-too-large", "step-unavailable"}
 
 STEP_TRIES = 4
 """How many steps one asks for, started or not."""
-
-STEP = StepAsk(
-    nodes_min=0,
-    nodes_max=0,
-    tasks=0,
-    tasks_per_node=0,
-    cpus_per_task=0,
-    memory_mib=0,
-    memory_per=Per.NODE,
-    gres=None,
-    nodes_required="",
-    nodes_excluded="",
-    relative=None,
-    dealing=Dealing.BLOCK,
-    plane=1,
-    arbitrary=False,
-    exact=True,
-    overlaps=False,
-    overcommits=False,
-)
-"""A step of a task."""
 
 
 def _spec(name: str, *, requeue: bool) -> JobSpec:
