@@ -133,7 +133,7 @@ def _wait_until_votes(places: Places, layout: Layout, name: str) -> None:
     end_s = time.monotonic() + LEVEL_S
     while True:
         found = _info(places, layout, name)
-        if found is not None and found.voter:
+        if found is not None and found.voter and _holds_authority(places, name):
             return
         require_running(places, [name])
         if time.monotonic() > end_s:
@@ -196,6 +196,15 @@ def repair_one(
         layout = replace(layout, controllers=(*layout.controllers, again))
         places.write(layout)
     return bring_new(places, layout, say)
+
+
+def _holds_authority(places: Places, name: str) -> bool:
+    """Whether a controller has been given the authority, so that the others could be removed."""
+    try:
+        Authority.open(places.controller(name) / AUTHORITY_DIRECTORY)
+    except OperatorFault:
+        return False
+    return True
 
 
 def _answers(places: Places, name: str) -> bool:
