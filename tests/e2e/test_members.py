@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spur.client.client import Client
-from spur.client.faults import Unreachable
+from spur.client.faults import OutcomeUnknown, Unreachable
 from spur.client.tls import credentials_in
 from spur.controller.birth import AUTHORITY_DIRECTORY, TLS_DIRECTORY
 from spur.controller.parent import EXIT_REFUSED
@@ -123,6 +123,7 @@ class Submitter:
 
     def __init__(self, house: House) -> None:
         self.accepted: list[int] = []
+        self.unknown = 0
         self._house = house
         self._stops = False
 
@@ -149,6 +150,10 @@ class Submitter:
                 answer = await client.ask(submission(hold=True), JobAccepted, deadline_s=10.0)
             except Unreachable:
                 # Nobody lets it in with the certificate of a controller that was removed.
+                return
+            except OutcomeUnknown:
+                # The same, after a controller that is gone had taken the request.
+                self.unknown += 1
                 return
             if isinstance(answer, Rejection):
                 # It had been let in before.
@@ -180,7 +185,9 @@ def test_cluster_grows_to_five_and_shrinks_to_one(founded: Callable[[int], House
     asyncio.run(submitter.run(change))
     assert list(house.rows()) == ["c4"]
     assert len(submitter.accepted) > 50
-    assert house.jobs() == len(set(submitter.accepted)) == len(submitter.accepted)
+    accepted = len(set(submitter.accepted))
+    assert accepted == len(submitter.accepted)
+    assert accepted <= house.jobs() <= accepted + submitter.unknown
 
 
 def test_new_controller_gets_the_authority_and_the_history(

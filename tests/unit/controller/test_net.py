@@ -358,6 +358,7 @@ def test_slow_peer_costs_a_bounded_memory(run: Run, files: Files) -> None:
         await join(one, two)
         await until(lambda: one.net.is_connected(2))
         link = two.net._network.links[1, Lane.BULK]
+        await until(lambda: link._stream is not None)
         assert link._stream is not None
         link._stream.pause_reading()
         for _ in range(200):
