@@ -151,7 +151,7 @@ def decide_promote_controller(
 def decide_remove_controller(
     state: State, request: RemoveController, context: Context
 ) -> Decision | Rejection:
-    """Remove a controller, unless those that stay could not go on, or would lack history.
+    """Remove a controller, unless those that stay could not go on, or would lack something.
 
     An id that is not there stands for one that was removed: asked again, it is done already.
     """
@@ -163,6 +163,8 @@ def decide_remove_controller(
         return _unknown(present, request.controller)
     following = present.without(member.id)
     refused = _refuse_quorum(context, member, following)
+    if refused is None and not request.gives_up_authority:
+        refused = _refuse_authority(context, member, following)
     if refused is None and not request.gives_up_history:
         refused = _refuse_history(context, member, following)
     if refused is not None:
@@ -190,6 +192,26 @@ def _refuse_quorum(context: Context, member: Member, following: Membership) -> R
             "remove those that are dead first, or bring them back",
         )
     return None
+
+
+def _refuse_authority(context: Context, member: Member, following: Membership) -> Rejection | None:
+    """Refuse to remove the last one that can sign certificates. Source: LOG-CONTRACT 6.1."""
+    voters = following.voters()
+    infos = _seen(context).controllers
+    if any(info.has_authority and info.node_id in voters and _is_heard(info) for info in infos):
+        return None
+    gone = _info(context, member)
+    if not gone.has_authority and gone.heard_ms >= 0:
+        # What is not there is not lost with it.
+        return None
+    return _refuse(
+        "last-authority",
+        f"controller {_called(member)} may be the last to have the key of the cluster's authority:"
+        " no other voter that was heard has it, and without it no host joins and no certificate is"
+        " renewed",
+        "wait until another one has got it (`spur controller list`), bring back one that has it,"
+        " or say --give-up-authority",
+    )
 
 
 def _refuse_history(context: Context, member: Member, following: Membership) -> Rejection | None:

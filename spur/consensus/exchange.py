@@ -55,6 +55,8 @@ class ClockTell(_Exchange, frozen=True, tag=2):
     """What entries up to here erased is gone there."""
     free_mib: int
     """Free space on its disk; -1 when it has not looked yet."""
+    has_authority: bool = False
+    """Whether it can sign certificates; who does not tell is believed to be unable."""
 
 
 class FetchSegment(_Exchange, frozen=True, tag=3):

@@ -99,6 +99,8 @@ class Replica:
         self.roster = Roster(core)
         self.free_mib = -1
         """Set by the shell: free space on the disk."""
+        self.has_authority = False
+        """Set by the shell: the key that signs certificates is here."""
         self._base_members = Membership.decode(storage.genesis.membership)
         """In force where the machine stands, while it is given the ledger."""
         self.is_attached = False
@@ -220,9 +222,18 @@ class Replica:
     # -- members
     def controllers(self) -> ControllerList:
         """Return what this replica knows of all members."""
-        mine = Known(self.core.stable, self._whole_from(), self._erased(), self.free_mib)
+        mine = self._known_of_itself()
         genesis = self.storage.genesis.encoded
         return self.roster.list(self.neighbours(), mine, self.clocks.mono_ns(), genesis)
+
+    def _known_of_itself(self) -> Known:
+        return Known(
+            self.core.stable,
+            self._whole_from(),
+            self._erased(),
+            self.free_mib,
+            self.has_authority,
+        )
 
     def neighbours(self) -> tuple[Member, ...]:
         """Return whom this replica speaks with, itself included.
@@ -328,10 +339,7 @@ class Replica:
                     to=message.sender,
                     sent_mono_ns=message.sent_mono_ns,
                     wall_ns=self.clocks.wall_ns(),
-                    stable=self.core.stable,
-                    history_from=self._whole_from(),
-                    erased_to=self._erased(),
-                    free_mib=self.free_mib,
+                    **self._known_of_itself()._asdict(),
                 )
             )
         elif isinstance(message, ClockTell):

@@ -27,9 +27,10 @@ class Known(NamedTuple):
     history_from: int
     erased_to: int
     free_mib: int
+    has_authority: bool
 
 
-_NOTHING = Known(0, 0, 0, -1)
+_NOTHING = Known(0, 0, 0, -1, has_authority=False)
 
 
 class Roster:
@@ -41,7 +42,9 @@ class Roster:
 
     def heard(self, told: ClockTell, mono_ns: int) -> None:
         """Take what a peer tells of itself."""
-        known = Known(told.stable, told.history_from, told.erased_to, told.free_mib)
+        known = Known(
+            told.stable, told.history_from, told.erased_to, told.free_mib, told.has_authority
+        )
         self._known[told.sender] = (known, mono_ns)
 
     def list(
@@ -73,6 +76,7 @@ class Roster:
             erased_to=known.erased_to,
             free_mib=known.free_mib,
             heard_ms=heard_ms,
+            has_authority=known.has_authority,
         )
 
     def _match(self, peer: int, known: Known) -> int:

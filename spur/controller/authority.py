@@ -104,6 +104,8 @@ class Authority:
     def restore(cls, directory: Path, certificate: bytes, key: bytes) -> Authority:
         """Write the authority that another controller gave, and return it.
 
+        What was in its place, and could not be read, is set aside.
+
         Raises: OperatorFault when key and certificate don't belong together, or can't be written.
         """
         try:
@@ -114,6 +116,10 @@ class Authority:
             write_new(scratch / _CERTIFICATE_FILE, certificate)
             cls.open(scratch)
             sync_directory(scratch)
+            if directory.exists():
+                aside = directory.with_name(f"{directory.name}.damaged")
+                shutil.rmtree(aside, ignore_errors=True)
+                directory.rename(aside)
             scratch.rename(directory)
             sync_directory(directory.parent)
         except OSError as error:

@@ -50,7 +50,7 @@ class Company:
         self._ticks = 0
         self._follows = asyncio.Event()
         """Set while another one leads, or nobody."""
-        self._has_authority = (directory / AUTHORITY_DIRECTORY).exists()
+        replica.has_authority = _has_authority(directory / AUTHORITY_DIRECTORY)
 
     def attach(self, net: PeerNet[Traffic]) -> None:
         """Learn what carries messages."""
@@ -88,7 +88,7 @@ class Company:
             self._follows.clear()
         else:
             self._follows.set()
-        if not self._has_authority and self._ticks % ASK_TICKS == 0:
+        if not self._replica.has_authority and self._ticks % ASK_TICKS == 0:
             me = self._replica.core.me
             for member in members:
                 if member.id != me:
@@ -100,7 +100,7 @@ class Company:
         """Take a peer's message about the authority."""
         if isinstance(message, AuthorityTell):
             self._keep_authority(message)
-        elif self._has_authority and self.is_member(message.sender):
+        elif self._replica.has_authority and self.is_member(message.sender):
             try:
                 authority = Authority.open(self._directory / AUTHORITY_DIRECTORY)
             except OperatorFault as fault:
@@ -115,7 +115,7 @@ class Company:
             self._net.send(message.sender, [tell])
 
     def _keep_authority(self, message: AuthorityTell) -> None:
-        if self._has_authority:
+        if self._replica.has_authority:
             return
         trusted = credentials_in(self._directory / TLS_DIRECTORY).authority.read_bytes()
         if message.certificate != trusted:
@@ -128,7 +128,7 @@ class Company:
         except OperatorFault as fault:
             LOG.warning("%s", fault)
             return
-        self._has_authority = True
+        self._replica.has_authority = True
         LOG.info("the cluster's authority came from controller %d", message.sender)
 
     # -- who leads
@@ -148,3 +148,15 @@ class Company:
             async with asyncio.timeout(HAND_OVER_S):
                 await self._follows.wait()
             LOG.info("the lead was handed over")
+
+
+def _has_authority(directory: Path) -> bool:
+    """Tell whether the authority is here and whole; a damaged one is asked for as a missing one."""
+    if not directory.exists():
+        return False
+    try:
+        Authority.open(directory)
+    except OperatorFault as fault:
+        LOG.warning("%s; another controller is asked for it", fault)
+        return False
+    return True

@@ -8,7 +8,8 @@ deleted.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -39,6 +40,9 @@ LEVEL_S = 120.0
 """How long a new controller may take until it votes."""
 
 _LOOK_S = 0.1
+
+NOTHING: Mapping[str, bool] = MappingProxyType({})
+"""What may be lost when a controller is removed, as fields of `RemoveController`: nothing."""
 
 ANSWER_S = 1.0
 """How long a controller that nothing is wrong with may take to answer for itself."""
@@ -133,7 +137,8 @@ def _wait_until_votes(places: Places, layout: Layout, name: str) -> None:
     end_s = time.monotonic() + LEVEL_S
     while True:
         found = _info(places, layout, name)
-        if found is not None and found.voter and _holds_authority(places, name):
+        # With the authority as well the others could be removed.
+        if found is not None and found.voter and found.has_authority:
             return
         require_running(places, [name])
         if time.monotonic() > end_s:
@@ -146,7 +151,7 @@ def _wait_until_votes(places: Places, layout: Layout, name: str) -> None:
 
 
 def remove_one(
-    places: Places, layout: Layout, name: str, *, gives_up_history: bool = False, say: Say
+    places: Places, layout: Layout, name: str, *, given_up: Mapping[str, bool] = NOTHING, say: Say
 ) -> Layout:
     """Remove a controller, end its process and set its directory aside; return the layout.
 
@@ -160,7 +165,7 @@ def remove_one(
     if found is not None:
         # Who stays is asked: the certificate of who goes ends to be worth anything.
         with administering(places, replace(layout, controllers=others or layout.controllers)) as of:
-            answer = of.do(RemoveController(str(found.node_id), gives_up_history))
+            answer = of.do(RemoveController(str(found.node_id), **given_up))
         if isinstance(answer, Rejection):
             hint = f"\nhint: {answer.hint}" if answer.hint else ""
             raise OperatorFault(f"controller {name} was not removed: {answer.text}{hint}")
@@ -176,7 +181,7 @@ def remove_one(
 
 
 def repair_one(
-    places: Places, layout: Layout, name: str, *, gives_up_history: bool = False, say: Say
+    places: Places, layout: Layout, name: str, *, given_up: Mapping[str, bool] = NOTHING, say: Say
 ) -> Layout:
     """Remove a controller and add it anew, with an empty disk and under another id.
 
@@ -190,21 +195,12 @@ def repair_one(
             "hint: `spur controller remove` and `add` replace one that works"
         )
     former = next((place for place in layout.controllers if place.name == name), None)
-    layout = remove_one(places, layout, name, gives_up_history=gives_up_history, say=say)
+    layout = remove_one(places, layout, name, given_up=given_up, say=say)
     if former is not None:
         again = replace(former, is_made=False)
         layout = replace(layout, controllers=(*layout.controllers, again))
         places.write(layout)
     return bring_new(places, layout, say)
-
-
-def _holds_authority(places: Places, name: str) -> bool:
-    """Whether a controller has been given the authority, so that the others could be removed."""
-    try:
-        Authority.open(places.controller(name) / AUTHORITY_DIRECTORY)
-    except OperatorFault:
-        return False
-    return True
 
 
 def _answers(places: Places, name: str) -> bool:

@@ -105,20 +105,20 @@ def add_controller(directory: str, name: str, say: Say) -> None:
     _change(directory, lambda places, layout: bring_new(places, plan_one(layout, name), say), say)
 
 
-def remove_controller(directory: str, name: str, *, gives_up_history: bool, say: Say) -> None:
+def remove_controller(directory: str, name: str, *, given_up: Mapping[str, bool], say: Say) -> None:
     """Remove a controller, and set its directory aside. Raises: as `add_controller`."""
 
     def change(places: Places, layout: Layout) -> Layout:
-        return remove_one(places, layout, name, gives_up_history=gives_up_history, say=say)
+        return remove_one(places, layout, name, given_up=given_up, say=say)
 
     _change(directory, change, say)
 
 
-def repair_controller(directory: str, name: str, *, gives_up_history: bool, say: Say) -> None:
+def repair_controller(directory: str, name: str, *, given_up: Mapping[str, bool], say: Say) -> None:
     """Give a controller an empty disk and another id. Raises: as `add_controller`."""
 
     def change(places: Places, layout: Layout) -> Layout:
-        return repair_one(places, layout, name, gives_up_history=gives_up_history, say=say)
+        return repair_one(places, layout, name, given_up=given_up, say=say)
 
     _change(directory, change, say)
 

@@ -186,6 +186,7 @@ _ROWS = (
     _row("unknown-controller", Fault.CALLER, Retry.NEVER, 1, "no controller has this name or id"),
     _row("not-level", Fault.CALLER, Retry.NOW, 1, "the learner lacks entries that are committed"),
     _row("last-holder", Fault.CALLER, Retry.NEVER, 1, "no other controller has this history"),
+    _row("last-authority", Fault.CALLER, Retry.NEVER, 1, "no other voter has the authority's key"),
     # -- the log
     _row("not-leader", Fault.PEER, Retry.LEADER, 1, "this replica does not lead"),
     _row("ask-again", Fault.OURS, Retry.LEADER, 1, "leadership was lost; ask with the same id"),

@@ -65,6 +65,8 @@ class RemoveController(Request, frozen=True, tag="controller.remove"):
     """Its name or its id."""
     gives_up_history: bool = False
     """Remove it although no other one has the log's oldest entries."""
+    gives_up_authority: bool = False
+    """Remove it although no other one has the key of the cluster's authority."""
 
 
 @request
@@ -97,6 +99,8 @@ class ControllerInfo(
     """Free space on its disk; -1 when nothing was heard."""
     heard_ms: int
     """Since it was last heard; -1 when it never was."""
+    has_authority: bool = False
+    """Whether it has the key of the cluster's authority, as it told last."""
 
 
 @answer

@@ -203,11 +203,35 @@ def test_new_controller_gets_the_authority_and_the_history(
     first = house.member("c1").directory / AUTHORITY_DIRECTORY / "authority.key"
     assert key.read_bytes() == first.read_bytes()
     assert key.stat().st_mode & 0o777 == 0o600
-    house.wait(lambda: house.info("c2").history_from == 1)
+    house.wait(lambda: house.info("c2").history_from == 1 and house.info("c2").has_authority)
     assert house.info("c2").lag == 0
     house.controllers.members.reverse()
     assert house.remove("c1") == Done()
     assert house.jobs() == 150
+
+
+def test_controller_that_alone_has_the_authority_is_not_removed(
+    founded: Callable[[int], House],
+) -> None:
+    """Two of three lost the key, one by damage; the third is down, and somebody removes it."""
+    house = founded(3)
+    keyless, damaged, last = house.controllers.members
+    for each in house.controllers.members:
+        each.stop()
+    shutil.rmtree(keyless.directory / AUTHORITY_DIRECTORY)
+    key = damaged.directory / AUTHORITY_DIRECTORY / "authority.key"
+    key.write_bytes(key.read_bytes()[:40])
+    keyless.start()
+    damaged.start()
+    house.wait(lambda: house.info("c2").heard_ms >= 0)
+    refused = house.remove("c3")
+    assert isinstance(refused, Rejection)
+    assert refused.code == "last-authority"
+    assert "no authority can be read here" in damaged.words()
+    last.start()
+    house.wait(lambda: all(info.has_authority for info in house.rows().values()))
+    assert key.read_bytes() == (last.directory / AUTHORITY_DIRECTORY / "authority.key").read_bytes()
+    assert house.remove("c3") == Done()
 
 
 def test_dead_controller_is_replaced(founded: Callable[[int], House]) -> None:

@@ -28,6 +28,7 @@ CONTROLLERS = (
     Column("erased_to", "ERASED_TO", is_right=True),
     Column("free_mib", "FREE_MIB", is_right=True),
     Column("heard_ms", "HEARD_MS", is_right=True),
+    Column("authority", "AUTHORITY"),
     Column("disk", "DISK"),
 )
 
@@ -67,6 +68,7 @@ def _row(info: ControllerInfo) -> dict[str, Value]:
         "erased_to": info.erased_to,
         "free_mib": info.free_mib,
         "heard_ms": info.heard_ms,
+        "authority": info.has_authority,
         "disk": info.disk_id.hex(),
     }
 
@@ -79,9 +81,7 @@ def _add(options: argparse.Namespace, command: Command) -> int:
 def _remove(options: argparse.Namespace, command: Command) -> int:
     tool = execute(command.executes)
     if not options.socket and tool["knows_controller"](options.dir, options.name):
-        tool["remove_controller"](
-            options.dir, options.name, gives_up_history=options.give_up_history, say=_say
-        )
+        tool["remove_controller"](options.dir, options.name, given_up=_given_up(options), say=_say)
         return 0
     with client_of(options) as client:
         found = client.ask(ShowControllers(), ControllerList)
@@ -93,7 +93,7 @@ def _remove(options: argparse.Namespace, command: Command) -> int:
         named = options.name if known is None else str(known.node_id)
         if known is None and named.isdecimal():
             raise OperatorFault(f"no controller has the id {named}; nothing was changed")
-        answer = client.do(RemoveController(named, options.give_up_history))
+        answer = client.do(RemoveController(named, **_given_up(options)))
     if isinstance(answer, Rejection):
         raise OperatorFault(_sentence(answer))
     _say(f"removed controller {options.name}; what is in its directory is of no use any more")
@@ -101,10 +101,17 @@ def _remove(options: argparse.Namespace, command: Command) -> int:
 
 
 def _repair(options: argparse.Namespace, command: Command) -> int:
-    execute(command.executes)["repair_controller"](
-        options.dir, options.name, gives_up_history=options.give_up_history, say=_say
-    )
+    tool = execute(command.executes)
+    tool["repair_controller"](options.dir, options.name, given_up=_given_up(options), say=_say)
     return 0
+
+
+def _given_up(options: argparse.Namespace) -> dict[str, bool]:
+    """Return what may be lost, as fields of `RemoveController`."""
+    return {
+        "gives_up_history": options.give_up_history,
+        "gives_up_authority": options.give_up_authority,
+    }
 
 
 def _say(text: str) -> None:
@@ -128,14 +135,14 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def _remove_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="its name or its id, as `spur controller list` shows them")
-    _add_history(parser)
+    _add_losses(parser)
     _add_place(parser)
     add_socket(parser)
 
 
 def _repair_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", help="its name")
-    _add_history(parser)
+    _add_losses(parser)
     _add_place(parser)
 
 
@@ -143,11 +150,16 @@ def _add_place(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dir", default="", help="where the cluster of this machine lies")
 
 
-def _add_history(parser: argparse.ArgumentParser) -> None:
+def _add_losses(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--give-up-history",
         action="store_true",
         help="although no other controller has the log's oldest entries",
+    )
+    parser.add_argument(
+        "--give-up-authority",
+        action="store_true",
+        help="although no other controller has the key that signs certificates",
     )
 
 

@@ -185,6 +185,8 @@ class SimMember:
         replica = open_replica(
             self.disk, me=self.me, rng=world.rng, clocks=self.clocks, options=self._options
         )
+        # No certificates here: whoever is a member could sign them.
+        replica.has_authority = True
         for sentence in replica.storage.notes:
             world.tell(self.me, "notes:", sentence)
             if "torn group" in sentence:

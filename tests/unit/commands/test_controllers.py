@@ -33,6 +33,7 @@ def member(number: int, *, voter: bool = True) -> Member:
 def info(of: Member, **known: int) -> ControllerInfo:
     """Return what is known of a member: all is well unless told otherwise."""
     values = {"match": 5000, "lag": 0, "history_from": 1, "heard_ms": 100} | known
+    has_authority = bool(values.pop("has_authority", True))
     return ControllerInfo(
         node_id=of.id,
         name=of.name,
@@ -43,6 +44,7 @@ def info(of: Member, **known: int) -> ControllerInfo:
         leads=of.id == 1,
         erased_to=0,
         free_mib=1000,
+        has_authority=has_authority,
         **values,
     )
 
@@ -230,6 +232,61 @@ def test_last_holder_of_history_is_not_removed(
         assert "the history of the others is whole from entry 500 on" in outcome.text
     anyway = judged(RemoveController("c3", gives_up_history=True), *known, members=members)
     assert isinstance(anyway, Decision)
+
+
+def infos_of(*, keys: str, dead: str = "") -> list[ControllerInfo]:
+    """Return what is known of three controllers: who has the key, who is not heard any more."""
+    return [
+        info(
+            each,
+            has_authority=str(each.id) in keys,
+            heard_ms=60_000 if str(each.id) in dead else 100,
+        )
+        for each in THREE
+    ]
+
+
+@pytest.mark.parametrize(
+    ("keys", "dead", "is_refused"),
+    [("3", "", True), ("12", "", False), ("23", "", False), ("", "", False), ("13", "1", True)],
+    ids=["last", "not its", "another's too", "nobody has it", "the other is dead"],
+)
+def test_last_holder_of_the_authority_is_not_removed(
+    keys: str, dead: str, *, is_refused: bool
+) -> None:
+    """The third is to go; new controllers may not have got the key of the authority yet."""
+    known = infos_of(keys=keys, dead=dead)
+    members = (*THREE, member(4))
+    last = info(members[3], has_authority=False)
+    outcome = judged(RemoveController("c3"), *known, last, members=members)
+    assert isinstance(outcome, Rejection) is is_refused
+    if isinstance(outcome, Rejection):
+        assert outcome.code == "last-authority"
+        assert outcome.text.startswith(
+            "controller c3 (3) may be the last to have the key of the cluster's authority"
+        )
+        assert outcome.text.endswith("; nothing was changed")
+        assert "spur controller list" in outcome.hint
+    anyway = judged(RemoveController("c3", gives_up_authority=True), *known, last, members=members)
+    assert isinstance(anyway, Decision)
+
+
+def test_dead_controller_of_which_nothing_is_known_may_have_the_key() -> None:
+    """The leader was just elected, and never heard of the one that is to be removed."""
+    known = infos_of(keys="")
+    silent = info(THREE[2], has_authority=False, heard_ms=-1, history_from=0)
+    refused = judged(RemoveController("c3"), *known[:2], silent, members=THREE)
+    assert isinstance(refused, Rejection)
+    assert refused.code == "last-authority"
+
+
+def test_learner_that_has_the_key_is_not_enough() -> None:
+    """A learner may still be dropped: it does not count as one that stays."""
+    members = (*THREE[:2], member(20, voter=False))
+    known = [info(members[0], has_authority=False), info(members[1])]
+    refused = judged(RemoveController("c2"), *known, members=members)
+    assert isinstance(refused, Rejection)
+    assert refused.code in ("last-authority", "wrong-state")
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,7 @@ def desk() -> Desk:
             erased_to=0,
             free_mib=100,
             heard_ms=0,
+            has_authority=True,
         )
         for each in MEMBERS.members
     )
