@@ -24,6 +24,7 @@ from spur.agent.renewal import renew_certificate
 from spur.agent.settings import TLS_DIRECTORY, Settings, load_settings
 from spur.agent.stays import Stays
 from spur.agent.streams import Streams
+from spur.agent.whereabouts import Whereabouts
 from spur.client.address import parse_tcp_address
 from spur.client.client import Client
 from spur.client.tls import credentials_in
@@ -79,13 +80,14 @@ async def _run(directory: Path, settings: Settings) -> None:
     notifier = Notifier(os.environ)
     tls = credentials_in(directory / TLS_DIRECTORY)
     own = tls if tls.host.exists() else None
+    whereabouts = Whereabouts(directory, settings.controllers)
     async with Client(
-        settings.controllers,
+        whereabouts.addresses,
         tls=own,
         cluster_id=bytes.fromhex(settings.cluster_id),
     ) as client:
         cluster_id = bytes.fromhex(settings.cluster_id)
-        relay = Relay(client)
+        relay = Relay(client, whereabouts.take)
         agent = Agent(directory, settings, client) if settings.nodes else None
         streams = Streams(cluster_id=cluster_id, tls=own, agent=agent)
         stays = Stays(relay.cancel)
@@ -119,7 +121,7 @@ async def _run(directory: Path, settings: Settings) -> None:
             server.show_certificates()
             streams.show_certificate()
 
-        renew = partial(renew_certificate, tls, settings.controllers, show_certificate)
+        renew = partial(renew_certificate, tls, whereabouts, show_certificate)
         serving = asyncio.get_running_loop().create_task(serve())
         serving.add_done_callback(lambda done: _note(done, failed))
         notifier.tell("READY=1")

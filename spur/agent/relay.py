@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ from spur.server.sessions import Respond
 from spur.values.errors import PeerFault, SpurError
 from spur.values.ids import JobId
 from spur.wire.calls import Call, Refused, Reply
-from spur.wire.cluster import ReplicaInfo, ShowReplica
+from spur.wire.controllers import ControllersFound, FindControllers
 from spur.wire.declare import encode_request
 from spur.wire.jobs import CancelJob, QueryJobs
 from spur.wire.registry import UnreadableRequest, decode_request
@@ -44,8 +44,8 @@ UNANSWERED_S = 30.0
 """How long a call that was taken waits for its answer."""
 
 LOOK_S = 10.0
-"""Between two looks at where the cluster stands: a new command begins from there, and what is
-older than the cluster's memory of requests would be refused."""
+"""Between two looks at where the cluster stands, and its controllers are: a new command begins
+from there, and what is older than the cluster's memory of requests would be refused."""
 
 LOOK_AGAIN_S = 0.2
 
@@ -72,8 +72,12 @@ class _Waiting(NamedTuple):
 class Relay:
     """Passes calls on."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(
+        self, client: Client, found: Callable[[ControllersFound, Client], Awaitable[None]]
+    ) -> None:
+        """Prepare; `found` hears where the controllers are."""
         self._client = client
+        self._found = found
         self._tasks: set[asyncio.Task[None]] = set()
         self._once = Once(LOG.warning)
         self._polls: dict[_Poll, list[_Waiting]] = {}
@@ -193,11 +197,15 @@ class Relay:
     async def _look(self) -> bool:
         """Ask a controller where the cluster stands; return whether one answered."""
         try:
-            await self._client.ask(ShowReplica(), ReplicaInfo, deadline_s=LOOKING_S)
+            answer = await self._client.ask(
+                FindControllers(), ControllersFound, deadline_s=LOOKING_S
+            )
         except SpurError as fault:
             self._once.report("cluster", f"no controller is found: {fault}")
             return False
         self._once.forget("cluster")
+        if isinstance(answer, ControllersFound):
+            await self._found(answer, self._client)
         return True
 
 

@@ -7,8 +7,9 @@ needed: once in many months.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
+from spur.agent.whereabouts import Whereabouts
 from spur.client.desk import ask_desk
 from spur.client.tls import TlsFiles, client_context
 from spur.values.errors import OperatorFault, Rejection
@@ -21,7 +22,7 @@ WAIT_S = 10.0
 
 
 async def renew_certificate(
-    files: TlsFiles, controllers: Sequence[str], show: Callable[[], None]
+    files: TlsFiles, whereabouts: Whereabouts, show: Callable[[], None]
 ) -> None:
     """Get the next certificate, write it, and have it shown.
 
@@ -35,7 +36,8 @@ async def renew_certificate(
         write_credentials,
     )
 
-    addresses = [address for address in controllers if not address.startswith("unix:")]
+    known = whereabouts.addresses
+    addresses = [address for address in known if not address.startswith("unix:")]
     if not addresses:
         raise OperatorFault("no controller's host:port is known to this agent")
     key = make_key()

@@ -28,7 +28,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cluster_id: str
     """Id of the cluster, 32 hex digits: no other is spoken with."""
     controllers: tuple[str, ...]
-    """host:port of controllers' calls, or unix:/path of one on this host."""
+    """host:port of controllers' calls, or unix:/path of one on this host. Others that these tell
+    of are kept in the file `controllers` beside this one, and asked first."""
     nodes: tuple[str, ...] = ()
     """Names of the nodes that it serves; with none it only passes commands on."""
     address: str = ""

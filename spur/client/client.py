@@ -172,6 +172,13 @@ class Client:
             warning=warnings[-1] if warnings else "",
         )
 
+    def know(self, addresses: Sequence[str]) -> None:
+        """Take other addresses in place of those that are known; connections go on.
+
+        Raises: as the constructor.
+        """
+        self._cluster.know([parse_address(text) for text in addresses])
+
     def show_certificate(self) -> None:
         """Show the certificate that is on disk now, on connections made from now on.
 

@@ -62,20 +62,27 @@ class Cluster:
 
         Raises: ValueError without an address that can be used.
         """
-        usable = [a for a in addresses if has_tls or not isinstance(a, TcpAddress)]
+        self._has_tls = has_tls
+        self.addresses = self._usable(addresses)
+        self.cluster_id = cluster_id
+        self.incarnation = 0
+        self.index = 0
+        """With `incarnation`, the highest position that an answer has shown."""
+        self.preferred: Address = self.addresses[0]
+        """Whom to ask first: whoever answered last, or is said to lead."""
+
+    def know(self, addresses: Sequence[Address]) -> None:
+        """Take other addresses in place of those that are known. Raises: as the constructor."""
+        self.addresses = self._usable(addresses)
+
+    def _usable(self, addresses: Sequence[Address]) -> list[Address]:
+        usable = [a for a in addresses if self._has_tls or not isinstance(a, TcpAddress)]
         if not usable:
             raise ValueError(
                 "no address to ask: give a Unix socket of a controller, or host:port with the"
                 " files of a certificate"
             )
-        self.addresses = usable
-        self.cluster_id = cluster_id
-        self.incarnation = 0
-        self.index = 0
-        """With `incarnation`, the highest position that an answer has shown."""
-        self.preferred: Address = usable[0]
-        """Whom to ask first: whoever answered last, or is said to lead."""
-        self._has_tls = has_tls
+        return usable
 
     def judge_host(self, names: tuple[str, ...]) -> str | None:
         """Return why a certificate's names are refused, or None: a controller of this cluster."""

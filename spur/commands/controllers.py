@@ -27,6 +27,8 @@ from spur.wire.controllers import (
     ControllerAdded,
     ControllerInfo,
     ControllerList,
+    ControllersFound,
+    FindControllers,
     PromoteController,
     RemoveController,
     ShowControllers,
@@ -36,6 +38,7 @@ from spur.wire.declare import Done
 __all__ = [
     "CONTROLLERS_MAX",
     "decide_add_controller",
+    "decide_find_controllers",
     "decide_promote_controller",
     "decide_remove_controller",
     "decide_show_controllers",
@@ -54,6 +57,18 @@ def decide_show_controllers(
 ) -> Decision | Rejection:
     """Show what the controller that is called knows of all of them."""
     return Decision((), _seen(context))
+
+
+@command(FindControllers, permission=Permission.HOST, local=True, about_controllers=True)
+def decide_find_controllers(
+    state: State, request: FindControllers, context: Context
+) -> Decision | Rejection:
+    """Tell a host of the cluster where the controllers are."""
+    infos = _seen(context).controllers
+    found = ControllersFound(
+        tuple(info.rpc_address for info in infos), is_led=any(info.leads for info in infos)
+    )
+    return Decision((), found)
 
 
 @command(

@@ -54,6 +54,8 @@ class Permission(IntEnum):
     """An agent speaking of its own nodes; which nodes is judged by the command."""
     CLUSTER = 6
     """The cluster itself: its clock and its scheduler."""
+    HOST = 7
+    """Any host of the cluster, whoever asks there."""
 
 
 _HOST_VOUCHES_FOR = {
@@ -111,6 +113,8 @@ def refuse(state: State, permission: Permission, actor: Actor) -> Rejection | No
         )
     if permission is Permission.CLUSTER:
         allowed = actor.host_role == "cluster"
+    elif permission is Permission.HOST:
+        allowed = actor.host_role in _HOST_VOUCHES_FOR
     elif permission is Permission.AGENT:
         allowed = actor.host_role in ("cluster", "compute", "controller")
     else:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import msgspec
 
+from spur.server.files import write_whole
 from spur.values.errors import OperatorFault
 
 __all__ = [
@@ -33,7 +34,6 @@ __all__ = [
     "Wish",
     "default_directory",
     "free_ports",
-    "write_whole",
 ]
 
 LAYOUT_FILE = "up.json"
@@ -209,10 +209,3 @@ def free_ports() -> Iterator[str]:
                 continue
         yield f"{HOST}:{port}"
     raise OperatorFault(f"no port from {PORTS.start} to {PORTS.stop - 1} is free")
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that nobody ever sees a part of it."""
-    scratch = path.with_name(f"{path.name}.{os.getpid()}")
-    scratch.write_bytes(data)
-    scratch.replace(path)

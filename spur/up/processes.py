@@ -20,7 +20,8 @@ from pathlib import Path
 import msgspec
 
 import spur
-from spur.up.layout import Places, write_whole
+from spur.server.files import write_whole
+from spur.up.layout import Places
 from spur.values.errors import OperatorFault
 
 __all__ = ["Mark", "children_of", "find", "memory_kib", "require_running", "start", "stop"]

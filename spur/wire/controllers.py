@@ -11,6 +11,8 @@ __all__ = [
     "ControllerAdded",
     "ControllerInfo",
     "ControllerList",
+    "ControllersFound",
+    "FindControllers",
     "PromoteController",
     "RemoveController",
     "ShowControllers",
@@ -112,3 +114,18 @@ class ControllerList(Answer, frozen=True, tag="controller.rows"):
     controllers: tuple[ControllerInfo, ...]
     genesis: bytes
     """The cluster's genesis record."""
+
+
+@request
+class FindControllers(Request, frozen=True, tag="controller.find"):
+    """Ask the controller that is called where all of them take calls; for agents."""
+
+
+@answer
+class ControllersFound(Answer, frozen=True, tag="controller.found"):
+    """Where the controllers are, as far as the one that answers knows."""
+
+    addresses: tuple[str, ...]
+    """host:port of each one's calls, in the order of their ids."""
+    is_led: bool
+    """Whether it knows of a leader; otherwise others may know better."""

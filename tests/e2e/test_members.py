@@ -11,11 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from spur.agent.whereabouts import CONTROLLERS_FILE
+from spur.client.blocking import BlockingClient
 from spur.client.client import Client
 from spur.client.faults import OutcomeUnknown, Unreachable
 from spur.client.tls import credentials_in
+from spur.controller.authority import Authority
 from spur.controller.birth import AUTHORITY_DIRECTORY, TLS_DIRECTORY
+from spur.controller.enrol import NewAgent, enrol
 from spur.controller.parent import EXIT_REFUSED
+from spur.testing.agentprocess import AgentProcess
 from spur.testing.builders import SMALL_CONFIG
 from spur.testing.controllers import ControllerProcess, Controllers
 from spur.testing.hall import submission
@@ -46,6 +51,7 @@ class House:
         self.controllers = Controllers.create(directory, count, first_port=PORT, settings=SETTINGS)
         self.controllers.start()
         self.next_port = PORT + 2 * count
+        self.agents: list[AgentProcess] = []
         with self.controllers.blocking() as client:
             answer = client.ask(Reconfigure((ConfigFile(CONFIG_FILE, SMALL_CONFIG),)), Configured)
         assert isinstance(answer, Configured)
@@ -61,6 +67,21 @@ class House:
         self.next_port += 2
         self.wait(lambda: self.info(name).voter)
         return member
+
+    def agent(self, name: str) -> AgentProcess:
+        """Let a login host join, and start its agent."""
+        first = self.controllers.members[0]
+        new = NewAgent(
+            directory=self.directory / name,
+            name=name,
+            role="login",
+            controllers=(first.rpc_address,),
+        )
+        with self.controllers.blocking() as client:
+            enrol(client, Authority.open(first.directory / AUTHORITY_DIRECTORY), new)
+        self.agents.append(AgentProcess(new.directory))
+        self.agents[-1].start()
+        return self.agents[-1]
 
     def remove(self, name: str, *, gives_up_history: bool = False) -> Done | Rejection:
         """Ask for a controller's removal."""
@@ -115,6 +136,8 @@ def founded(tmp_path: Path) -> Iterator[Callable[[int], House]]:
 
     yield found
     for house in houses:
+        for agent in house.agents:
+            agent.stop()
         house.controllers.stop()
 
 
@@ -232,6 +255,34 @@ def test_controller_that_alone_has_the_authority_is_not_removed(
     house.wait(lambda: all(info.has_authority for info in house.rows().values()))
     assert key.read_bytes() == (last.directory / AUTHORITY_DIRECTORY / "authority.key").read_bytes()
     assert house.remove("c3") == Done()
+
+
+def test_agent_finds_the_controllers_that_took_the_place_of_all_it_knew(
+    founded: Callable[[int], House],
+) -> None:
+    """Its settings name one controller, which is replaced; then the agent is started again."""
+    house = founded(1)
+    first = house.member("c1")
+    agent = house.agent("login1")
+    house.add("c2")
+    house.wait(lambda: house.info("c2").has_authority and house.info("c2").history_from == 1)
+    kept = agent.directory / CONTROLLERS_FILE
+    house.wait(lambda: kept.exists() and house.info("c2").rpc_address in kept.read_text())
+    house.controllers.members.reverse()
+    assert house.remove("c1") == Done()
+    house.controllers.members.remove(first)
+    assert first.wait() == EXIT_REFUSED
+    house.wait(lambda: first.rpc_address not in kept.read_text())
+    agent.stop()
+    agent.start()
+
+    def answers() -> bool:
+        socket = f"unix:{agent.directory / 'spurd.sock'}"
+        with BlockingClient([socket], deadline_s=2.0) as client:
+            return isinstance(client.ask(submission(hold=True), JobAccepted), JobAccepted)
+
+    house.wait(answers)
+    assert house.jobs() == 1
 
 
 def test_dead_controller_is_replaced(founded: Callable[[int], House]) -> None:

@@ -11,6 +11,7 @@ from spur.client.client import Client
 from spur.events.envelope import Actor
 from spur.values.ids import JobId
 from spur.wire.calls import Answered, Call, Reply
+from spur.wire.controllers import ControllersFound
 from spur.wire.declare import Request, encode_request
 from spur.wire.jobs import CancelJob, JobFilter, QueryJobs
 
@@ -38,12 +39,16 @@ class Leader(Client):
         future.set_result(Reply(call.number, 1, index, Answered(b"%d" % index)))
 
 
+async def _heed(found: ControllersFound, client: Client) -> None:
+    """Nobody says where the controllers are."""
+
+
 class Host:
     """Commands of a host, on one relay."""
 
     def __init__(self) -> None:
         self.leader = Leader()
-        self.relay = Relay(self.leader)
+        self.relay = Relay(self.leader, _heed)
         self.replies: list[Reply] = []
 
     async def call(

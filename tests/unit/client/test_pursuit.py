@@ -325,3 +325,18 @@ def test_new_leader_is_followed_though_the_old_one_fell_silent() -> None:
     asked.call(1)
     assert asked.judge(B, refused("not-leader", leader="ctl3:6816")) is None
     assert (asked.address(), asked.pause_s) == (C, 0.0)
+
+
+def test_new_addresses_take_the_place_of_the_known() -> None:
+    """Controllers come and go while a daemon runs; whom it speaks with is still asked first."""
+    known = cluster(A, B)
+    asked = pursuit(known)
+    asked.judge(A, refused("not-leader", str(B)))
+    known.know([C])
+    assert asked.address() == B
+    asked.lost(B, "gone")
+    assert asked.address() == C
+    asked.lost(C, "gone")
+    assert asked.address() == C
+    with pytest.raises(ValueError, match="no address to ask"):
+        known.know([])

@@ -16,6 +16,8 @@ from spur.wire.controllers import (
     ControllerAdded,
     ControllerInfo,
     ControllerList,
+    ControllersFound,
+    FindControllers,
     PromoteController,
     RemoveController,
     ShowControllers,
@@ -136,6 +138,18 @@ def test_only_administrators_change_controllers() -> None:
         assert refused.code == "not-permitted"
     seen = judged(ShowControllers(), members=THREE, who=actor(1000))
     assert isinstance(seen, Decision)
+
+
+def test_hosts_are_told_where_the_controllers_are() -> None:
+    """An agent asks; a controller that was left behind says that it knows of no leader."""
+    found = judged(FindControllers(), members=THREE)
+    assert isinstance(found, Decision)
+    assert found.answer == ControllersFound(("h1:2", "h2:2", "h3:2"), is_led=True)
+    alone = judged(FindControllers(), members=THREE[1:])
+    assert isinstance(alone, Decision)
+    assert alone.answer == ControllersFound(("h2:2", "h3:2"), is_led=False)
+    stranger = judged(FindControllers(), members=THREE, who=actor(1000, host_role="router"))
+    assert isinstance(stranger, Rejection)
 
 
 def test_level_learner_is_promoted() -> None:

@@ -98,7 +98,18 @@ def test_agents_and_the_cluster_have_commands_of_their_own(cluster: Cluster) -> 
     assert refuse(state, Permission.CLUSTER, CLUSTER) is None
 
 
-@pytest.mark.parametrize("permission", [Permission.USER, Permission.AGENT])
+def test_every_host_of_the_cluster_may_ask_for_itself(cluster: Cluster) -> None:
+    """No user of a compute host has a job there, and its agent asks where the controllers are."""
+    state = cluster.state
+    for name in ("login1", "n1"):
+        host_id = state.host_of_name.key(name) or 0
+        who = actor(0, host_role=HOSTS[name], host_id=host_id)
+        assert refuse(state, Permission.HOST, who) is None
+    assert refuse(state, Permission.HOST, actor(0, host_role="login", host_id=99)) is not None
+    assert refuse(state, Permission.HOST, actor(0, host_role="router")) is not None
+
+
+@pytest.mark.parametrize("permission", [Permission.USER, Permission.AGENT, Permission.HOST])
 def test_host_that_was_removed_speaks_for_nobody(permission: Permission) -> None:
     """A compute node was stolen and taken out of the cluster; its certificate is still good."""
     cluster = Cluster()
