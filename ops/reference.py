@@ -137,13 +137,14 @@ def slurm_options() -> Iterator[str]:
     for command, options in OPTIONS.items():
         yield f"## {command}"
         yield ""
-        yield "| option | short | variables | what becomes of it |"
-        yield "|---|---|---|---|"
+        yield "| option | short | variables | what becomes of it | why |"
+        yield "|---|---|---|---|---|"
         for row in options:
             variables = ", ".join(f"`{name}`" for name in row.environment) or "-"
             short = f"`-{row.short}`" if row.short else "-"
             value = values.get(row.takes, "[=VALUE]")
-            yield f"| `--{row.long}{value}` | {short} | {variables} | {row.effect} |"
+            long = f"`--{row.long}{value}`" if row.long else "-"
+            yield f"| {long} | {short} | {variables} | {row.effect} | {row.why or '-'} |"
         yield ""
 
 

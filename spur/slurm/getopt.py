@@ -60,7 +60,9 @@ class _Reader:
     ) -> None:
         self.arguments = arguments
         self.short = {option.short: option for option in options if option.short}
-        self.long = {name: option for option in options for name in (option.long, *option.aliases)}
+        self.long = {
+            name: option for option in options for name in (option.long, *option.aliases) if name
+        }
         self.program = program
         self.status = status
         self.place = 0

@@ -28,7 +28,10 @@ def layer_of(given: Iterable[Given], program: str) -> Layer:
     for option, text in given:
         if option.effect is Effect.REFUSED:
             raise SlurmError(
-                error_line(program, f"--{option.long} is not honoured yet; nothing was done")
+                error_line(
+                    program,
+                    f"{_called(option)} is not honoured yet: {option.why}; nothing was done",
+                )
             )
         try:
             value = _value(option, text)
@@ -36,10 +39,14 @@ def layer_of(given: Iterable[Given], program: str) -> Layer:
             before = f"{failure_of(program)}: " if error.is_late else ""
             lines = (error_line(program, before + sentence) for sentence in error.sentences)
             raise SlurmError(*lines, status=error.status) from error
-        typed[option.long] = text or ""
+        typed[option.long or option.short] = text or ""
         if option.effect is Effect.HONOURED:
             values[option.field] = value
     return Layer(values, typed)
+
+
+def _called(option: Option) -> str:
+    return f"--{option.long}" if option.long else f"-{option.short}"
 
 
 def _value(option: Option, text: str | None) -> Any:  # of the type that the row's parser returns

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
-__all__ = ["Effect", "Option", "Takes"]
+__all__ = ["Effect", "Option", "Takes", "shared_rows"]
 
 
 class Takes(IntEnum):
@@ -34,7 +34,7 @@ class Option(NamedTuple):
     command: str
     long: str
     short: str
-    """One letter; empty for none."""
+    """One letter; empty for none. An option may have a letter alone."""
     takes: Takes
     field: str
     """What it sets."""
@@ -45,3 +45,23 @@ class Option(NamedTuple):
     effect: Effect = Effect.HONOURED
     aliases: tuple[str, ...] = ()
     """Other long names."""
+    why: str = ""
+    """Why it has no effect or is refused; empty for one that is honoured."""
+
+
+def shared_rows(
+    command: str,
+    rows: Iterable[Option],
+    variables: Mapping[str, tuple[str, ...]],
+    own: Iterable[Option],
+) -> tuple[Option, ...]:
+    """Return a command's rows, in the order of their names: its own, and those that it shares.
+
+    `variables` names what it shares with the command of `rows`, and its own variables for it.
+    """
+    shared = [
+        row._replace(command=command, environment=variables[row.long])
+        for row in rows
+        if row.long in variables
+    ]
+    return tuple(sorted((*shared, *own), key=lambda row: row.long.lower()))

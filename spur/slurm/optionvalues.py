@@ -119,6 +119,16 @@ def positive(value: str, option: str) -> int:
     return count
 
 
+def count(value: str, option: str) -> int:
+    """Return a number from 0 on."""
+    return 0 if value.strip("0") == "" and value else positive(value, option)
+
+
+def seconds_or_one(value: str, option: str) -> int:
+    """Return seconds; an empty text is one."""
+    return count(value, option) if value else 1
+
+
 def _number(value: str) -> int | None:
     """Return a number that may have blanks and a plus before it; None for what is none."""
     digits = value.lstrip().removeprefix("+")

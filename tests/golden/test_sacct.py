@@ -2,6 +2,8 @@
 
 `slurm/sacct.json` holds the recorded command lines and what they printed. The events below are what
 Spur's log would hold of those jobs; they are folded into a read model, and the command asks it.
+
+--array is left out: later releases know it, and so do we.
 """
 
 from __future__ import annotations

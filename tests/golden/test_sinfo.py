@@ -2,6 +2,8 @@
 
 `slurm/sinfo.json` holds commands and what they said. Reservations are shown here before there are
 any: the marks of the nodes that they keep are put there by hand.
+
+%i is left out: later releases know it, and so do we.
 """
 
 from __future__ import annotations

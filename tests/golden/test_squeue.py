@@ -4,6 +4,8 @@
 records of jobs; the jobs below are those
 of that scene. What Slurm knows there and Spur does not yet (dependencies, licences in use, ranks of
 its own) is given to the lines as it was, so that the columns are compared and nothing else.
+
+resvport is left out: later releases know it, and so do we.
 """
 
 from __future__ import annotations

@@ -72,10 +72,14 @@ def overview(program: str, keywords: Iterable[str] = ()) -> str:
     """Return what --help shows: every option and what becomes of it, and the keywords there are."""
     lines = [f"Usage: {program} [OPTIONS...]{_WORDS.get(program, '')}\n\n"]
     for option in OPTIONS[program]:
-        short = f"-{option.short}, " if option.short else "    "
         value = ("", "=VALUE", "[=VALUE]", "[=VALUE]")[option.takes]
-        note = "" if option.effect == "honoured" else f"  ({option.effect})"
-        lines.append(f"  {short}--{option.long}{value}{note}\n")
+        names = f"    --{option.long}{value}"
+        if not option.long:
+            names = f"-{option.short}{value.replace('=', ' ')}"
+        elif option.short:
+            names = f"-{option.short}, --{option.long}{value}"
+        note = f"  ({option.effect}: {option.why})" if option.why else ""
+        lines.append(f"  {names}{note}\n")
     lines.append(
         "\nOptions mean what they mean in Slurm. One that is accepted, not honoured has no effect"
         "\nso far; one that is refused ends the command.\n"

@@ -31,7 +31,9 @@ from spur.values.tres import GresAsk, Per
 from spur.wire.jobs import JobView
 
 __all__ = [
+    "EXCLUSIVE",
     "NULL",
+    "OVER_SUBSCRIBE",
     "PRIORITY_UNRANKED",
     "JobLine",
     "alloc_node",
@@ -47,6 +49,7 @@ __all__ = [
     "eligible_time",
     "end_s",
     "end_time",
+    "exclusive",
     "exit_code",
     "format_gres",
     "gpus",
@@ -57,6 +60,7 @@ __all__ = [
     "hosts",
     "is_several",
     "job_id",
+    "licenses_held",
     "max_nodes",
     "min_cpus",
     "min_memory",
@@ -445,15 +449,37 @@ def tres(line: JobLine) -> str:
     return ",".join(parts)
 
 
+EXCLUSIVE = {
+    Sharing.PARTITION: "NO",
+    Sharing.OVERSUBSCRIBE: "NO",
+    Sharing.EXCLUSIVE: "NODE",
+    Sharing.USER: "USER",
+    Sharing.LABEL: "MCS",
+}
+"""Whom a job keeps off its nodes, as later releases than 22.05 say it. Source: squeue(1)."""
+
+OVER_SUBSCRIBE = {
+    Sharing.PARTITION: "OK",
+    Sharing.OVERSUBSCRIBE: "YES",
+    Sharing.EXCLUSIVE: "NO",
+    Sharing.USER: "USER",
+    Sharing.LABEL: "MCS",
+}
+
+
 def over_subscribe(line: JobLine) -> str:
     """Return with whom it shares its nodes."""
-    return {
-        Sharing.PARTITION: "OK",
-        Sharing.OVERSUBSCRIBE: "YES",
-        Sharing.EXCLUSIVE: "NO",
-        Sharing.USER: "USER",
-        Sharing.LABEL: "MCS",
-    }[line.job.spec.ask.sharing]
+    return OVER_SUBSCRIBE[line.job.spec.ask.sharing]
+
+
+def exclusive(line: JobLine) -> str:
+    """Return whom it keeps off its nodes."""
+    return EXCLUSIVE[line.job.spec.ask.sharing]
+
+
+def licenses_held(line: JobLine) -> str:
+    """Return the licenses that it holds, which are those that it asked for."""
+    return line.job.spec.ask.licenses if line.job.shares and line.job.spec.ask.licenses else NULL
 
 
 def gres(line: JobLine, per: Per) -> str:

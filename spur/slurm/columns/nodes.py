@@ -138,6 +138,7 @@ NODE_COLUMNS: tuple[NodeColumn, ...] = (
         "PRIO_JOB_FACTOR",
         lambda group: str(group.partition.block.priority_job_factor),
     ),
+    _sum("Reservation", "i", "RESERVATION", ""),
     _of_partition("Time", "l", "TIMELIMIT", at.time_limit),
     _of_partition("DefaultTime", "L", "DEFAULTTIME", at.default_time),
     _least("Memory", "m", "MEMORY", lambda node: node.memory_mib),
@@ -206,9 +207,11 @@ NODE_COLUMNS: tuple[NodeColumn, ...] = (
 BY_LETTER: dict[str, Column[NodeGroup]] = {
     row.column.letter: row.column for row in NODE_COLUMNS if row.column.letter
 }
-ALL_FORMAT = "|".join(f"%{letter}" for letter in sorted(filter(str.islower, BY_LETTER)))
+ALL_FORMAT = "|".join(
+    f"%{letter}" for letter in sorted(filter(str.islower, BY_LETTER)) if letter != "i"
+)
 ALL_FORMAT += "".join(f"|%{letter} " for letter in sorted(filter(str.isupper, BY_LETTER)))
-"""What the name all stands for in --Format."""
+"""What the name all stands for in --Format; letters of later releases than 22.05 change nothing."""
 
 BY_NAME: dict[str, Column[NodeGroup]] = {
     row.column.name.lower(): row.column for row in NODE_COLUMNS

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from spur.slurm.columns.jobline import EXCLUSIVE, OVER_SUBSCRIBE
 from spur.slurm.jobids import TASKS_LETTERS, format_task_list
 from spur.slurm.timespec import format_long_duration
 from spur.values.hostlist import format_hostlist
@@ -35,6 +36,7 @@ __all__ = [
     "elapsed_s",
     "eligible",
     "end",
+    "exclusive",
     "exit_code",
     "flags",
     "format_size",
@@ -44,6 +46,7 @@ __all__ = [
     "memory_asked",
     "node_list",
     "nodes",
+    "over_subscribe",
     "partition",
     "priority",
     "raw_job_id",
@@ -361,6 +364,16 @@ def nodes(line: RecordLine) -> str:
 def requested_nodes(line: RecordLine) -> str:
     """Return how many nodes were asked for."""
     return str(line.job.spec.ask.nodes_min if line.step is None else len(line.step.shares))
+
+
+def exclusive(line: RecordLine) -> str:
+    """Return whom it kept off its nodes."""
+    return EXCLUSIVE[line.job.spec.ask.sharing]
+
+
+def over_subscribe(line: RecordLine) -> str:
+    """Return with whom it shared its nodes."""
+    return OVER_SUBSCRIBE[line.job.spec.ask.sharing]
 
 
 def node_list(line: RecordLine) -> str:

@@ -154,7 +154,9 @@ STEP_COLUMNS: tuple[Column[StepLine], ...] = (
         lambda line: "Unknown-Unknown:Unknown" if line.step_id >= 0 else "0-0:0",
     ),
     _row("Network", "", "NETWORK", NULL),
+    _row("ResvPort", "", "RESV_PORTS", NULL),
     _row("StepState", "", "STATE", "RUNNING"),
+    _row("tres-per-step", "", "TRES_PER_STEP", NULL),
 )
 
 STEPS_BY_LETTER = {column.letter: column for column in STEP_COLUMNS if column.letter}

@@ -108,7 +108,11 @@ def test_more_nodes_than_there_are_is_refused_before_asking(text: str, sentence:
         ("-K2 true", 'srun: error: Invalid numeric value "2" for --kill-on-bad-exit.'),
         ("-r -1 true", 'srun: error: Invalid numeric value "-1" for --relative.'),
         ("-m silly true", "srun: error: Invalid --distribution specification"),
-        ("--multi-prog true", "srun: error: --multi-prog is not honoured yet; nothing was done"),
+        (
+            "--multi-prog true",
+            "srun: error: --multi-prog is not honoured yet: all tasks run one program; "
+            "nothing was done",
+        ),
     ],
 )
 def test_values_that_are_none_are_refused(text: str, sentence: str) -> None:

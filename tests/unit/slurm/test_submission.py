@@ -195,7 +195,11 @@ def test_fewer_tasks_than_nodes_is_said() -> None:
         ),
         ("-b abc", "Invalid time specification (pos=0): abc", 255),
         ("-t abc", "sbatch: error: Invalid --time specification", 255),
-        ("--bb=x", "sbatch: error: --bb is not honoured yet; nothing was done", 1),
+        (
+            "--bb=x",
+            "sbatch: error: --bb is not honoured yet: there are no burst buffers; nothing was done",
+            1,
+        ),
     ],
 )
 def test_contradiction_is_refused(line: str, sentence: str, status: int) -> None:

@@ -5,15 +5,15 @@ Source: srun(1), OPTIONS and INPUT ENVIRONMENT VARIABLES.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 
 from spur.slurm import optionvalues as at
-from spur.slurm.optionrows import Effect, Option, Takes
+from spur.slurm.optionrows import Effect, Option, Takes, shared_rows
+from spur.slurm.optiontables.sbatch import ROWS as SBATCH
 
-__all__ = ["srun_rows"]
+__all__ = ["ROWS"]
 
-NOTHING, VALUE, MAYBE, _ = Takes
+NOTHING, VALUE, MAYBE, MAYBE_NEXT = Takes
 HONOURED, ACCEPTED, REFUSED = Effect
 
 _SHARED: dict[str, tuple[str, ...]] = {
@@ -113,7 +113,7 @@ _SHARED: dict[str, tuple[str, ...]] = {
     "tres-per-task": ("SLURM_TRES_PER_TASK",),
     "usage": (),
     "use-min-nodes": ("SLURM_USE_MIN_NODES",),
-    "verbose": (),
+    "verbose": ("SLURM_DEBUG",),
     "version": (),
     "wckey": ("SLURM_WCKEY",),
 }
@@ -125,16 +125,6 @@ def _switch(value: str, option: str) -> bool:
     if value not in ("", "0", "1"):
         raise at.BadOption(f'Invalid numeric value "{value}" for --{option}.', 1)
     return value != "0"
-
-
-def _count(value: str, option: str) -> int:
-    """Return a number from 0 on."""
-    return 0 if value.strip("0") == "" and value else at.positive(value, option)
-
-
-def _seconds(value: str, option: str) -> int:
-    """Return seconds; an empty text is one."""
-    return _count(value, option) if value else 1
 
 
 def _dealing(value: str, option: str) -> str:
@@ -150,54 +140,209 @@ def _exclusive(value: str, option: str) -> object:
 _srun = partial(Option, "srun")
 
 _OWN = (
-    _srun("async", "", NOTHING, "async", None, (), REFUSED),
-    _srun("bcast", "", MAYBE, "bcast", None, ("SLURM_BCAST",), REFUSED),
-    _srun("bcast-exclude", "", VALUE, "bcast_exclude", None, ("SLURM_BCAST_EXCLUDE",), ACCEPTED),
-    _srun("compress", "", MAYBE, "compress", None, ("SLURM_COMPRESS",), ACCEPTED),
-    _srun("cpu-bind", "", VALUE, "cpu_bind", at.text, ("SLURM_CPU_BIND",), ACCEPTED),
+    _srun("async", "", NOTHING, "async", None, (), REFUSED, why="srun stays with its step"),
+    _srun(
+        "bcast",
+        "",
+        MAYBE,
+        "bcast",
+        None,
+        ("SLURM_BCAST",),
+        REFUSED,
+        why="no file is sent before a step",
+    ),
+    _srun(
+        "bcast-exclude",
+        "",
+        VALUE,
+        "bcast_exclude",
+        None,
+        ("SLURM_BCAST_EXCLUDE",),
+        ACCEPTED,
+        why="no file is sent before a step",
+    ),
+    _srun(
+        "compress",
+        "",
+        MAYBE,
+        "compress",
+        None,
+        ("SLURM_COMPRESS",),
+        ACCEPTED,
+        why="no file is sent before a step",
+    ),
+    _srun(
+        "cpu-bind",
+        "",
+        VALUE,
+        "cpu_bind",
+        at.text,
+        ("SLURM_CPU_BIND",),
+        ACCEPTED,
+        why="tasks are bound to the CPUs of their step together",
+    ),
     _srun("disable-status", "X", NOTHING, "disable_status", None, ("SLURM_DISABLE_STATUS",)),
     _srun("distribution", "m", VALUE, "distribution", _dealing, ("SLURM_DISTRIBUTION",)),
-    _srun("epilog", "", VALUE, "epilog", at.text, ("SLURM_EPILOG",), REFUSED),
+    _srun(
+        "epilog",
+        "",
+        VALUE,
+        "epilog",
+        at.text,
+        ("SLURM_EPILOG",),
+        REFUSED,
+        why="nothing runs after a step",
+    ),
     _srun("exact", "", NOTHING, "exact", None, ("SLURM_EXACT",)),
     _srun("exclusive", "", MAYBE, "sharing", _exclusive, ("SLURM_EXCLUSIVE",)),
-    _srun("external-launcher", "", NOTHING, "external_launcher", None, (), REFUSED),
-    _srun("het-group", "", VALUE, "het_group", at.text, (), REFUSED, ("pack-group",)),
-    _srun("ignore-signals", "", VALUE, "ignore_signals", at.text, (), ACCEPTED),
-    _srun("immediate", "I", MAYBE, "immediate_s", _seconds, ("SLURM_IMMEDIATE",)),
+    _srun(
+        "external-launcher",
+        "",
+        NOTHING,
+        "external_launcher",
+        None,
+        (),
+        REFUSED,
+        why="mpirun starts by srun",
+    ),
+    _srun(
+        "het-group",
+        "",
+        VALUE,
+        "het_group",
+        at.text,
+        (),
+        REFUSED,
+        ("pack-group",),
+        why="there are no heterogeneous jobs",
+    ),
+    _srun(
+        "ignore-signals",
+        "",
+        VALUE,
+        "ignore_signals",
+        at.text,
+        (),
+        ACCEPTED,
+        why="every signal is passed on",
+    ),
+    _srun("immediate", "I", MAYBE, "immediate_s", at.seconds_or_one, ("SLURM_IMMEDIATE",)),
     _srun("jobid", "", VALUE, "job_id", at.positive, ("SLURM_JOBID", "SLURM_JOB_ID")),
     _srun("kill-on-bad-exit", "K", MAYBE, "kill_on_bad_exit", _switch, ("SLURM_KILL_BAD_EXIT",)),
     _srun("label", "l", NOTHING, "label", None, ("SLURM_LABELIO",)),
     _srun("mpi", "", VALUE, "mpi", at.text, ("SLURM_MPI_TYPE",)),
-    _srun("msg-timeout", "", VALUE, "msg_timeout", at.number_text, (), ACCEPTED),
-    _srun("multi-prog", "", NOTHING, "multi_prog", None, (), REFUSED),
-    _srun("no-allocate", "Z", NOTHING, "no_allocate", None, (), REFUSED),
+    _srun(
+        "msg-timeout",
+        "",
+        VALUE,
+        "msg_timeout",
+        at.number_text,
+        (),
+        ACCEPTED,
+        why="a message has the time that the connection needs",
+    ),
+    _srun(
+        "multi-prog", "", NOTHING, "multi_prog", None, (), REFUSED, why="all tasks run one program"
+    ),
+    _srun(
+        "no-allocate",
+        "Z",
+        NOTHING,
+        "no_allocate",
+        None,
+        (),
+        REFUSED,
+        why="nothing runs outside an allocation",
+    ),
     _srun("overlap", "", NOTHING, "overlap", None, ("SLURM_OVERLAP",)),
     _srun("preserve-env", "E", NOTHING, "preserve_env"),
-    _srun("prolog", "", VALUE, "prolog", at.text, ("SLURM_PROLOG",), REFUSED),
-    _srun("pty", "", MAYBE, "pty", None, (), REFUSED),
+    _srun(
+        "prolog",
+        "",
+        VALUE,
+        "prolog",
+        at.text,
+        ("SLURM_PROLOG",),
+        REFUSED,
+        why="nothing runs before a step",
+    ),
+    _srun("pty", "", MAYBE, "pty", None, (), REFUSED, why="tasks have no terminal"),
     _srun("quit-on-interrupt", "", NOTHING, "quit_on_interrupt"),
-    _srun("relative", "r", VALUE, "relative", _count),
-    _srun("send-libs", "", MAYBE, "send_libs", None, ("SLURM_SEND_LIBS",), ACCEPTED),
-    _srun("slurmd-debug", "", VALUE, "slurmd_debug", at.text, ("SLURMD_DEBUG",), ACCEPTED),
-    _srun("task-epilog", "", VALUE, "task_epilog", at.text, ("SLURM_TASK_EPILOG",), REFUSED),
-    _srun("task-prolog", "", VALUE, "task_prolog", at.text, ("SLURM_TASK_PROLOG",), REFUSED),
-    _srun("threads", "T", VALUE, "fanout", at.number_text, ("SLURM_THREADS",), ACCEPTED),
-    _srun("treewidth", "", VALUE, "treewidth", at.text, (), ACCEPTED),
+    _srun("relative", "r", VALUE, "relative", at.count),
+    _srun(
+        "send-libs",
+        "",
+        MAYBE,
+        "send_libs",
+        None,
+        ("SLURM_SEND_LIBS",),
+        ACCEPTED,
+        why="no file is sent before a step",
+    ),
+    _srun(
+        "slurmd-debug",
+        "",
+        VALUE,
+        "slurmd_debug",
+        at.text,
+        ("SLURMD_DEBUG",),
+        ACCEPTED,
+        why="there is nothing more to tell",
+    ),
+    _srun(
+        "task-epilog",
+        "",
+        VALUE,
+        "task_epilog",
+        at.text,
+        ("SLURM_TASK_EPILOG",),
+        REFUSED,
+        why="nothing runs after a task",
+    ),
+    _srun(
+        "task-prolog",
+        "",
+        VALUE,
+        "task_prolog",
+        at.text,
+        ("SLURM_TASK_PROLOG",),
+        REFUSED,
+        why="nothing runs before a task",
+    ),
+    _srun(
+        "threads",
+        "T",
+        VALUE,
+        "fanout",
+        at.number_text,
+        ("SLURM_THREADS",),
+        ACCEPTED,
+        why="a step starts on all nodes at once",
+    ),
+    _srun(
+        "treewidth",
+        "",
+        VALUE,
+        "treewidth",
+        at.text,
+        (),
+        ACCEPTED,
+        why="agents hold one connection each",
+    ),
     _srun("unbuffered", "u", NOTHING, "unbuffered", None, ("SLURM_UNBUFFEREDIO",)),
-    _srun("wait", "W", VALUE, "wait_s", _count, ("SLURM_WAIT",)),
-    _srun("wait-for-children", "", NOTHING, "wait_for_children", None, (), ACCEPTED),
-    _srun("x11", "", MAYBE, "x11", None, (), REFUSED),
+    _srun("wait", "W", VALUE, "wait_s", at.count, ("SLURM_WAIT",)),
+    _srun(
+        "wait-for-children",
+        "",
+        NOTHING,
+        "wait_for_children",
+        None,
+        (),
+        ACCEPTED,
+        why="a task ends with its first process",
+    ),
+    _srun("x11", "", MAYBE, "x11", None, (), REFUSED, why="X11 is not passed on"),
 )
 
 
-def srun_rows(sbatch: Iterable[Option]) -> tuple[Option, ...]:
-    """Return srun's rows, in the order of their names, given those of sbatch."""
-    shared = [
-        row._replace(
-            command="srun",
-            environment=_SHARED[row.long],
-        )
-        for row in sbatch
-        if row.long in _SHARED
-    ]
-    return tuple(sorted((*shared, *_OWN), key=lambda row: row.long.lower()))
+ROWS: tuple[Option, ...] = shared_rows("srun", SBATCH, _SHARED, _OWN)

@@ -1,0 +1,1 @@
+"""The options of each command: one module for each, with its `ROWS`."""
