@@ -137,6 +137,9 @@ def slurm_options() -> Iterator[str]:
     for command, options in OPTIONS.items():
         yield f"## {command}"
         yield ""
+        if not any(row.alias == command for row in COMMANDS):
+            yield "The command is not there yet."
+            yield ""
         yield "| option | short | variables | what becomes of it | why |"
         yield "|---|---|---|---|---|"
         for row in options:

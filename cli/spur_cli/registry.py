@@ -197,6 +197,11 @@ COMMANDS: tuple[Command, ...] = (
         summary="tell what happened to a job, when, and who asked for it",
     ),
     Command(
+        words=("surface",),
+        module="surface",
+        summary="say how much of Slurm's commands there is: every option, column and variable",
+    ),
+    Command(
         words=("token", "create"),
         module="token",
         summary="let one host join the cluster, with a token that is printed once",

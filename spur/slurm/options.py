@@ -17,43 +17,40 @@ from spur.slurm.optionrows import Effect, Option, Takes
 
 __all__ = ["OPTIONS", "Effect", "Option", "Takes"]
 
-_COMMANDS = (
-    "sacct",
-    "sacctmgr",
-    "salloc",
-    "sattach",
-    "sbatch",
-    "sbcast",
-    "scancel",
-    "scontrol",
-    "scrontab",
-    "sdiag",
-    "sinfo",
-    "sprio",
-    "squeue",
-    "sreport",
-    "srun",
-    "sshare",
-    "sstat",
-    "strigger",
-)
+_MODULES = {
+    "sacct": "spur.slurm.optiontables.sacct",
+    "sacctmgr": "spur.slurm.optiontables.sacctmgr",
+    "salloc": "spur.slurm.optiontables.salloc",
+    "sattach": "spur.slurm.optiontables.sattach",
+    "sbatch": "spur.slurm.optiontables.sbatch",
+    "sbcast": "spur.slurm.optiontables.sbcast",
+    "scancel": "spur.slurm.optiontables.scancel",
+    "scontrol": "spur.slurm.optiontables.scontrol",
+    "scrontab": "spur.slurm.optiontables.scrontab",
+    "sdiag": "spur.slurm.optiontables.sdiag",
+    "sinfo": "spur.slurm.optiontables.sinfo",
+    "sprio": "spur.slurm.optiontables.sprio",
+    "squeue": "spur.slurm.optiontables.squeue",
+    "sreport": "spur.slurm.optiontables.sreport",
+    "srun": "spur.slurm.optiontables.srun",
+    "sshare": "spur.slurm.optiontables.sshare",
+    "sstat": "spur.slurm.optiontables.sstat",
+    "strigger": "spur.slurm.optiontables.strigger",
+}
 
 
 class _Tables(Mapping[str, tuple[Option, ...]]):
     """The rows by command; those of a command are loaded when they are asked for."""
 
     def __getitem__(self, command: str) -> tuple[Option, ...]:
-        if command not in _COMMANDS:
-            raise KeyError(command)
-        module = importlib.import_module(f"spur.slurm.optiontables.{command}")
-        rows: tuple[Option, ...] = module.ROWS
+        rows: tuple[Option, ...] = importlib.import_module(_MODULES[command]).ROWS
         return rows
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_COMMANDS)
+        return iter(_MODULES)
 
     def __len__(self) -> int:
-        return len(_COMMANDS)
+        return len(_MODULES)
 
 
 OPTIONS: Mapping[str, tuple[Option, ...]] = _Tables()

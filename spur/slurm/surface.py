@@ -10,9 +10,9 @@ from spur.slurm.columns.records import FIELDS
 from spur.slurm.columns.steps import STEP_COLUMNS
 from spur.slurm.optionrows import Effect
 from spur.slurm.options import OPTIONS
-from spur.slurm.variables import variables_of
+from spur.slurm.variables import VARIABLES, variables_of
 
-__all__ = ["Counts", "Shown", "counts_of", "shown_by"]
+__all__ = ["Counts", "Name", "Shown", "counts_of", "names_of", "shown_by"]
 
 
 class Shown(NamedTuple):
@@ -23,6 +23,18 @@ class Shown(NamedTuple):
     letter: str
     """Empty for one that has a name alone."""
     heading: str
+
+
+class Name(NamedTuple):
+    """One name that scripts use, and what becomes of it."""
+
+    kind: str
+    """option, column or variable."""
+    name: str
+    letter: str
+    effect: Effect
+    why: str
+    """Empty where it is honoured."""
 
 
 class Counts(NamedTuple):
@@ -65,3 +77,33 @@ def counts_of(command: str) -> Counts:
         variables=len(variables),
         variables_read=sum(effect is Effect.HONOURED for effect in variables.values()),
     )
+
+
+def names_of(command: str) -> tuple[Name, ...]:
+    """Return every name of a command: its options, its columns, its variables."""
+    whys = {row.name: row.what for row in VARIABLES if command in row.commands}
+    whys |= {name: row.why for row in OPTIONS[command] for name in row.environment}
+    return (
+        *(
+            Name(
+                "option",
+                f"--{row.long}" if row.long else "",
+                _dashed(row.short),
+                row.effect,
+                row.why,
+            )
+            for row in OPTIONS[command]
+        ),
+        *(
+            Name("column", row.name, f"%{row.letter}" if row.letter else "", Effect.HONOURED, "")
+            for row in shown_by(command)
+        ),
+        *(
+            Name("variable", name, "", effect, "" if effect is Effect.HONOURED else whys[name])
+            for name, effect in variables_of(command).items()
+        ),
+    )
+
+
+def _dashed(letter: str) -> str:
+    return f"-{letter}" if letter else ""
