@@ -144,6 +144,12 @@ COMMANDS: tuple[Command, ...] = (
         alias="sacctmgr",
     ),
     Command(
+        words=("salloc",),
+        module="salloc",
+        summary="hold an allocation while a command or a shell runs",
+        alias="salloc",
+    ),
+    Command(
         words=("sbatch",),
         module="sbatch",
         summary="submit a batch script",

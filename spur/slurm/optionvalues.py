@@ -33,6 +33,7 @@ __all__ = [
     "gres_flags",
     "hint",
     "hosts",
+    "kill_signal",
     "limits",
     "mail_types",
     "memory",
@@ -485,3 +486,14 @@ def signal(value: str, option: str) -> str:
     if not known or not soon or (colon and (not flags or set(flags.upper()) - {"R", "B"})):
         raise _invalid(option)
     return value
+
+
+def kill_signal(value: str, option: str) -> int:
+    """Return a signal's number; 0 for the usual one, when none is named."""
+    name = value.upper().removeprefix("SIG")
+    if not name:
+        return 0
+    number = int(name[:4]) if name.isascii() and name.isdigit() else SIGNALS.get(name, 0)
+    if not 1 <= number <= 64:
+        raise _invalid(option)
+    return number

@@ -49,7 +49,13 @@ class SlurmError(Exception):
 
 def failure_of(program: str) -> str:
     """Return how a command begins to say that the controller took no job."""
-    return "Batch job submission failed" if program == "sbatch" else "Unable to allocate resources"
+    return _FAILURES.get(program, "Unable to allocate resources")
+
+
+_FAILURES = {
+    "salloc": "Job submit/allocate failed",
+    "sbatch": "Batch job submission failed",
+}
 
 
 class Wording(NamedTuple):

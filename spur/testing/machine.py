@@ -60,15 +60,20 @@ class MachineCluster:
             raise SpurError(f"`spur up` ended with {done.returncode}: {done.stdout}{done.stderr}")
         return done.stderr
 
+    @property
+    def exports(self) -> str:
+        """What a shell needs to find it, as `spur env` says it."""
+        self._exports = self._exports or self.run("env").stdout
+        return self._exports
+
     def shell(self, script: str, *, cwd: Path | None = None, status: int = 0) -> str:
         """Return what a shell prints that knows what `spur env` says, and nothing else.
 
         Raises: SpurError when it ends with another status, or complains although all is well.
         """
-        self._exports = self._exports or self.run("env").stdout
         clean = {"PATH": "/usr/bin:/bin", "HOME": str(self.directory)}
         done = subprocess.run(
-            [*self._prefix, "sh", "-ec", f"{self._exports}\n{script}"],
+            [*self._prefix, "sh", "-ec", f"{self.exports}\n{script}"],
             capture_output=True,
             text=True,
             check=False,

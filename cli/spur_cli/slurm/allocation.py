@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from spur.slurm.submission import Submission
-from spur.slurm.wording import SlurmError, detail_of, error_line, sentence_of
+from spur.slurm.wording import SlurmError, detail_of, error_line, failure_of, sentence_of
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
 from spur.values.jobspec import encode_text
@@ -43,6 +43,34 @@ LONGEST_PAUSE_S = 0.5
 
 SAID_AFTER_S = 0.3
 """How long a job may wait before its user is told: most start at once."""
+
+
+class _Words(NamedTuple):
+    """What a command says that waits, each with the number of its job."""
+
+    waiting: tuple[str, ...]
+    revoked: str
+    interrupted: tuple[str, ...]
+
+
+_WORDS = {
+    "srun": _Words(
+        ("srun: job {} queued and waiting for resources",),
+        "srun: error: Job allocation {} has been revoked",
+        (
+            "srun: Job allocation {} has been revoked",
+            "srun: error: Unable to allocate resources: Job aborted by signal",
+        ),
+    ),
+    "salloc": _Words(
+        (
+            "salloc: Pending job allocation {}",
+            "salloc: job {} queued and waiting for resources",
+        ),
+        "salloc: Job allocation {} has been revoked.",
+        ("salloc: Job allocation {} has been revoked.", "salloc: Job aborted due to signal"),
+    ),
+}
 
 
 class Allocation(NamedTuple):
@@ -81,7 +109,7 @@ def obtain(
     Raises: SlurmError when there is no allocation.
     """
     if submission.hold and immediate_s is not None:
-        sentence = "Unable to allocate resources: Job dependency problem"
+        sentence = f"{failure_of(session.program)}: Job dependency problem"
         raise SlurmError(error_line(session.program, sentence))
     answer = session.ask(
         SubmitJob(
@@ -116,7 +144,7 @@ def _refused(session: Session, submission: Submission, answer: Rejection) -> Slu
     lines = partitions_missing(session, answer, submission.spec)
     if detail_of(answer):
         lines.append(error_line(program, detail_of(answer)))
-    lines.append(error_line(program, f"Unable to allocate resources: {sentence_of(answer)}"))
+    lines.append(error_line(program, f"{failure_of(program)}: {sentence_of(answer)}"))
     if answer.code == "unreachable":
         lines.append(f"hint: {answer.text}")
     return SlurmError(*lines)
@@ -132,6 +160,7 @@ def _wait(
     is_quiet: bool,
 ) -> JobView:
     """Look at the job until it runs."""
+    words = _WORDS[session.program]
     begun = time.monotonic()
     pause_s = FIRST_PAUSE_S
     is_told = False
@@ -139,35 +168,28 @@ def _wait(
         job = look_up(session, job_id)
         waited_s = time.monotonic() - begun
         if job is None or job.state not in (JobState.PENDING, JobState.RUNNING):
-            raise SlurmError(
-                error_line(session.program, f"Job allocation {job_id} has been revoked")
-            )
+            raise SlurmError(words.revoked.format(job_id))
         if job.state is JobState.RUNNING:
             if is_told:
-                _say(session, f"job {job_id} has been allocated resources")
+                _say(f"{session.program}: job {job_id} has been allocated resources")
             return job
         if not is_told and not is_quiet and waited_s >= SAID_AFTER_S:
-            _say(session, f"job {job_id} queued and waiting for resources")
+            _say(*(line.format(job_id) for line in words.waiting))
             is_told = True
         if immediate_s is not None and waited_s >= immediate_s:
             session.ask(CancelJob(job_id, None), Done)
-            raise SlurmError(
-                error_line(
-                    session.program, "Unable to allocate resources: Requested nodes are busy"
-                )
-            )
+            sentence = "Unable to allocate resources: Requested nodes are busy"
+            status = session.exit_status("SLURM_EXIT_IMMEDIATE")
+            raise SlurmError(error_line(session.program, sentence), status=status)
         staying.keep()
         if signals.wait(pause_s):
             session.ask(CancelJob(job_id, None), Done)
-            raise SlurmError(
-                f"{session.program}: Job allocation {job_id} has been revoked",
-                error_line(session.program, "Unable to allocate resources: Job aborted by signal"),
-            )
+            raise SlurmError(*(line.format(job_id) for line in words.interrupted))
         pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
 
 
-def _say(session: Session, text: str) -> None:
-    sys.stderr.write(f"{session.program}: {text}\n")
+def _say(*lines: str) -> None:
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
 
 
 def release(session: Session, job_id: JobId, status: int) -> None:

@@ -32,12 +32,16 @@ between it and the controllers waits: after that nobody carries the request out 
 
 _WORDS = {
     "sacctmgr": " KEYWORD [WORDS...]",
+    "salloc": " [COMMAND [ARGUMENTS...]]",
     "sbatch": " [SCRIPT [ARGUMENTS...]]",
     "scancel": " [JOB...]",
     "scontrol": " KEYWORD [WORDS...]",
     "srun": " COMMAND [ARGUMENTS...]",
 }
 """What stands after the options."""
+
+_EXITS_AS_SAID = ("salloc", "sattach", "sbatch", "srun")
+"""Commands whose exit status for a failure is their user's to choose."""
 
 AGAIN_S = 0.2
 """Between two tries to find out, when nobody takes the question."""
@@ -60,7 +64,7 @@ def _guarded(program: str, work: Callable[[Session], int]) -> int:
         return work(session)
     except SlurmError as error:
         sys.stderr.write("".join(f"{line}\n" for line in error.lines))
-        return error.status
+        return error.status if error.status != 1 else session.exit_status("SLURM_EXIT_ERROR")
     except SpurError as error:
         sys.stderr.write(f"{program}: error: {error}\n")
         return 1
@@ -107,6 +111,14 @@ class Session:
     def is_root(self) -> bool:
         """Whether root runs the command."""
         return os.geteuid() == 0
+
+    def exit_status(self, name: str) -> int:
+        """Return how the command fails: with 1, or what this variable of its user says.
+
+        Source: salloc(1), srun(1), sattach(1), sbatch(1): SLURM_EXIT_ERROR, SLURM_EXIT_IMMEDIATE.
+        """
+        said = self.environment.get(name, "") if self.program in _EXITS_AS_SAID else ""
+        return int(said) & 0xFF if said.isascii() and said.isdigit() else 1
 
     # -- the command line
     def options(

@@ -125,7 +125,7 @@ _row = partial(Option, "salloc")
 _OWN = (
     _row("bell", "", NOTHING, "bell", None, ("SALLOC_BELL",)),
     _row("immediate", "I", MAYBE, "immediate_s", at.seconds_or_one, ("SALLOC_IMMEDIATE",)),
-    _row("kill-command", "K", MAYBE, "kill_command", None, ("SALLOC_KILL_CMD",)),
+    _row("kill-command", "K", MAYBE, "kill_command", at.kill_signal, ("SALLOC_KILL_CMD",)),
     _row("no-bell", "", NOTHING, "no_bell", None, ("SALLOC_NO_BELL",)),
     _row("no-shell", "", NOTHING, "no_shell"),
     _row("x11", "", MAYBE, "x11", None, (), REFUSED, why="X11 is not passed on"),

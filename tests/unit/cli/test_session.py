@@ -84,3 +84,21 @@ def test_held_request_is_given_up_at_last(tmp_path: Path, monkeypatch: pytest.Mo
         session.close()
     assert isinstance(refused, Rejection)
     assert refused.code == "outcome-unknown"
+
+
+@pytest.mark.parametrize(
+    ("program", "said", "status"),
+    [
+        ("srun", "44", 44),
+        ("salloc", "", 1),
+        ("srun", "x", 1),
+        ("srun", "300", 44),
+        ("sinfo", "44", 1),
+    ],
+)
+def test_failure_has_the_exit_status_that_its_user_wants(
+    program: str, said: str, status: int
+) -> None:
+    """A script tells failures of the cluster from those of its program."""
+    session = Session(program, {"SLURM_EXIT_ERROR": said})
+    assert session.exit_status("SLURM_EXIT_ERROR") == status
