@@ -16,9 +16,9 @@ from types import ModuleType
 
 import msgspec
 
-from spur.agent import settings as agent
 from spur.controller import settings as controller
 from spur.events.declare import EVENTS
+from spur.server import agentsettings as agent
 from spur.slurm.columns.jobs import JOB_COLUMNS
 from spur.slurm.columns.nodes import NODE_COLUMNS
 from spur.slurm.configfile import PARAMETERS

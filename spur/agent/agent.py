@@ -36,10 +36,10 @@ from spur.agent.manifest import AttemptName, Manifest, Site
 from spur.agent.processes import kill_leftovers
 from spur.agent.reports import Reporter
 from spur.agent.room import Room
-from spur.agent.settings import Settings
 from spur.agent.spool import Spool
 from spur.agent.supervisors import Supervisors
 from spur.client.client import Client
+from spur.server.agentsettings import Settings
 from spur.server.once import Once
 from spur.values.ids import NodeName
 from spur.wire.agents import LaunchOrder, LaunchStepOrder, Orders

@@ -11,8 +11,8 @@ import os
 from collections.abc import Awaitable, Callable
 
 from spur.agent.host import HostFacts, boot_clock_ns, health_of
-from spur.agent.settings import Settings
 from spur.client.client import Client
+from spur.server.agentsettings import Settings
 from spur.server.once import Once
 from spur.values.errors import Rejection, SpurError
 from spur.values.ids import NodeName

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from spur.agent.settings import Settings
+from spur.server.agentsettings import Settings
 from spur.values.errors import OperatorFault
 from spur.values.ids import NodeName
 from spur.wire.agents import NodeHealth

@@ -21,13 +21,13 @@ from pathlib import Path
 from spur.agent.agent import Agent
 from spur.agent.relay import Relay
 from spur.agent.renewal import renew_certificate
-from spur.agent.settings import TLS_DIRECTORY, Settings, load_settings
 from spur.agent.stays import Stays
 from spur.agent.streams import Streams
 from spur.agent.whereabouts import Whereabouts
 from spur.client.address import parse_tcp_address
 from spur.client.client import Client
 from spur.client.tls import credentials_in
+from spur.server.agentsettings import TLS_DIRECTORY, Settings, load_settings
 from spur.server.notify import Notifier
 from spur.server.process import run_daemon, run_until_stopped, tune_interpreter
 from spur.server.renewal import keep_renewed

@@ -16,7 +16,8 @@ from spur.events.cluster import (
     HostRemoved,
 )
 from spur.events.cluster import HostAdded as HostWasAdded
-from spur.events.declare import NEWEST_CLUSTER_VERSION
+from spur.events.declare import NEWEST_CLUSTER_VERSION, Event
+from spur.events.joining import HostCertified
 from spur.projections.cluster import config_of
 from spur.projections.digest import digest_version, state_digest
 from spur.projections.nodeviews import cluster_info, config_info
@@ -55,6 +56,8 @@ __all__ = [
     "decide_show_config",
     "decide_show_replica",
 ]
+
+_KEY_DIGEST_SIZE = 32
 
 _BESIDE = (CONFIG_FILE, GRES_FILE, TOPOLOGY_FILE)
 
@@ -177,7 +180,10 @@ def decide_record_restore(
 
 @command(AddHost, permission=Permission.ADMINISTRATOR)
 def decide_add_host(state: State, request: AddHost, context: Context) -> Decision | Rejection:
-    """Give a host its id. The same host asked for twice keeps its id."""
+    """Give a host its id. The same host asked for twice keeps its id.
+
+    What certificate it gets is remembered, for those who look when it ends.
+    """
     if request.role not in HOST_ROLES:
         return Rejection(
             "invalid-value",
@@ -186,7 +192,7 @@ def decide_add_host(state: State, request: AddHost, context: Context) -> Decisio
     known = state.host_of_name.key(request.name)
     if known is not None:
         if state.hosts[known].role == request.role:
-            return Decision((), HostAdded(known))
+            return Decision(_certified(state, known, request), HostAdded(known))
         return Rejection(
             "wrong-state",
             f"host {request.name!r} is {with_article(state.hosts[known].role)} host;"
@@ -198,8 +204,21 @@ def decide_add_host(state: State, request: AddHost, context: Context) -> Decisio
             "invalid-value",
             f"{request.name!r} is no host name: it takes {NAME_GRAMMAR}; nothing was changed",
         )
+    if request.key and len(request.key) != _KEY_DIGEST_SIZE:
+        return Rejection(
+            "invalid-value", f"a key's digest has {_KEY_DIGEST_SIZE} bytes; nothing was changed"
+        )
     event = HostWasAdded(request.name, request.role)
-    return Decision((event,), HostAdded(HostId(context.index)))
+    given = HostId(context.index)
+    return Decision((event, *_certified(state, given, request)), HostAdded(given))
+
+
+def _certified(state: State, host_id: HostId, request: AddHost) -> tuple[Event, ...]:
+    """Return what is to be remembered of the host's certificate."""
+    known = state.hosts.get(host_id)
+    if not request.key or (known is not None and known.key == request.key):
+        return ()
+    return (HostCertified(host_id, request.key, request.ends_ns),)
 
 
 @command(RemoveHost, permission=Permission.ADMINISTRATOR)

@@ -15,7 +15,8 @@ import json
 import os
 import secrets
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -54,6 +55,8 @@ class Admission:
     authority: bytes
     """The authority's certificate, as PEM; its key comes from peers later."""
     credentials: Credentials
+    settings: Mapping[str, str | int | bool] = field(default_factory=dict)
+    """Further keys of its settings file."""
 
 
 def draw_disk_id(directory: Path) -> bytes:
@@ -106,6 +109,7 @@ def make_directory(admission: Admission, options: ReplicaOptions | None = None) 
         "node_id": admission.node_id,
         "rpc_address": admission.rpc_address,
         "raft_address": admission.raft_address,
+        **admission.settings,
     }
     text = "".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
     fresh = directory / f"{SETTINGS_FILE}.new"

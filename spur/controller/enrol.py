@@ -15,17 +15,24 @@ from argparse import ArgumentParser as Parser
 from argparse import ArgumentTypeError, Namespace, _SubParsersAction
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from spur.client.address import parse_address
 from spur.client.blocking import BlockingClient
 from spur.client.faults import OutcomeUnknown
 from spur.client.tls import credentials_in
-from spur.controller.authority import Authority
+from spur.controller.authority import CERTIFICATE_DAYS, Authority
 from spur.controller.birth import AUTHORITY_DIRECTORY, TLS_DIRECTORY
 from spur.controller.settings import load_settings
-from spur.server.credentials import Credentials, write_credentials
+from spur.server.agentsettings import check_agent_settings
+from spur.server.credentials import (
+    Credentials,
+    key_digest,
+    key_pem,
+    make_key,
+    write_credentials,
+)
 from spur.values.errors import OperatorFault, Rejection
 from spur.values.ids import HostId
 from spur.wire.cluster import AddHost, ClusterInfo, HostAdded, ShowCluster
@@ -66,15 +73,21 @@ def enrol(client: BlockingClient, authority: Authority, new: NewAgent) -> HostId
     Raises: OperatorFault when the cluster refuses, or the directory can't be written; as
     `BlockingClient.ask` when no controller answers.
     """
-    added = client.ask(AddHost(new.name, new.role), HostAdded)
+    key = make_key()
+    begins = datetime.fromtimestamp(int(time.time()), UTC)
+    ends = begins + timedelta(days=CERTIFICATE_DAYS)
+    asked = AddHost(
+        new.name, new.role, key_digest(key.public_key()), int(ends.timestamp()) * 1_000_000_000
+    )
+    added = client.ask(asked, HostAdded)
     if isinstance(added, Rejection):
         raise OperatorFault(f"host {new.name!r} was not enrolled: {added.text}")
     cluster = client.ask(ShowCluster(), ClusterInfo)
     if isinstance(cluster, Rejection):
         raise OperatorFault(f"host {new.name!r} was not enrolled: {cluster.text}")
     name = HostName(cluster_id=cluster.cluster_id, role=new.role, id=added.host_id)
-    now = datetime.fromtimestamp(time.time(), UTC)
-    issued = authority.issue(name, now)
+    certificate = authority.sign(name, key.public_key(), begins, ends)
+    issued = Credentials(certificate=certificate, key=key_pem(key))
     write_agent(new, cluster.cluster_id, authority.certificate, issued)
     return added.host_id
 
@@ -139,6 +152,10 @@ def issue(options: Namespace) -> str:
     settings = load_settings(options.dir)
     authority = Authority.open(options.dir / AUTHORITY_DIRECTORY)
     pairs: Sequence[tuple[str, str | int | bool]] = options.set
+    try:
+        check_agent_settings(dict(pairs))
+    except ValueError as error:
+        raise OperatorFault(f"--set: {error}; nothing was done") from error
     new = NewAgent(
         directory=options.out,
         name=options.host,

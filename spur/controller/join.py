@@ -30,7 +30,8 @@ from spur.client.tls import joining_context
 from spur.controller.admission import Admission, draw_disk_id, make_directory
 from spur.controller.birth import TLS_DIRECTORY
 from spur.controller.enrol import AGENT_SETTINGS_FILE, NewAgent, write_agent
-from spur.controller.settings import SETTINGS_FILE
+from spur.controller.settings import SETTINGS_FILE, check_controller_settings
+from spur.server.agentsettings import check_agent_settings
 from spur.server.credentials import (
     Credentials,
     authority_digest,
@@ -77,7 +78,7 @@ class Joining(NamedTuple):
     """host:port where it will take streams of steps; empty for its own address towards the
     controllers."""
     settings: Mapping[str, str | int | bool] = MappingProxyType({})
-    """Further keys of its settings file."""
+    """Further keys of its settings file, an agent's or a controller's."""
     raft_address: str = ""
     """host:port where the other controllers will reach it; empty for a host that is none."""
     rpc_address: str = ""
@@ -120,6 +121,7 @@ def _write_controller(
             rpc_address=controller.rpc_address,
             authority=certified.authority,
             credentials=credentials,
+            settings=joining.settings,
         )
     )
     return (
@@ -173,6 +175,13 @@ def _checked(joining: Joining) -> JoinToken:
         raise OperatorFault(
             "a controller has two addresses, --raft-address and --rpc-address; nobody was asked"
         )
+    try:
+        if joining.raft_address:
+            check_controller_settings(joining.settings)
+        else:
+            check_agent_settings(joining.settings)
+    except ValueError as error:
+        raise OperatorFault(f"--set: {error}; nobody was asked") from error
     for name in (AGENT_SETTINGS_FILE, SETTINGS_FILE):
         if (joining.directory / name).exists():
             raise OperatorFault(

@@ -6,14 +6,16 @@ controller's directory; an unknown key is an error that names the nearest known 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
-from spur.server.settings import read_settings
+from spur.server.settings import check_settings, read_settings
 from spur.values.errors import OperatorFault
 
-__all__ = ["RANGES", "SETTINGS_FILE", "Settings", "load_settings"]
+__all__ = ["RANGES", "SETTINGS_FILE", "Settings", "check_controller_settings", "load_settings"]
 
 SETTINGS_FILE = "spurctld.toml"
 
@@ -72,10 +74,32 @@ def load_settings(directory: Path) -> Settings:
         missing=f"{directory} holds no controller (it has no {SETTINGS_FILE}); make one with"
         " `spurctld create`",
     )
-    if settings.disk_second_mark_mib > settings.disk_first_mark_mib:
-        raise OperatorFault(
-            f"{path}: disk_second_mark_mib is {settings.disk_second_mark_mib}, above"
-            f" disk_first_mark_mib {settings.disk_first_mark_mib}; the second mark is the lower"
-            " one; nothing was started"
-        )
+    try:
+        _check(settings)
+    except ValueError as error:
+        raise OperatorFault(f"{path}: {error}; nothing was started") from error
     return settings
+
+
+def check_controller_settings(chosen: Mapping[str, object]) -> None:
+    """See that a controller can be set up with these keys. Raises: ValueError that names one."""
+    for key in _GIVEN:
+        if key in chosen:
+            raise ValueError(f"{key!r} is no key to choose: it follows from how the host is set up")
+    _check(check_settings({**_GIVEN, **chosen}, Settings, RANGES))
+
+
+_GIVEN: Mapping[str, object] = MappingProxyType(
+    {"node_id": 1, "rpc_address": "", "raft_address": ""}
+)
+"""Keys that are found out or have an option of their own, with values that are right."""
+
+
+def _check(settings: Settings) -> None:
+    """See what types and ranges do not say. Raises: ValueError."""
+    if settings.disk_second_mark_mib > settings.disk_first_mark_mib:
+        raise ValueError(
+            f"disk_second_mark_mib is {settings.disk_second_mark_mib}, above"
+            f" disk_first_mark_mib {settings.disk_first_mark_mib}; the second mark is the lower"
+            " one"
+        )

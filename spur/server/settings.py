@@ -12,7 +12,7 @@ import msgspec
 
 from spur.values.errors import OperatorFault
 
-__all__ = ["read_settings"]
+__all__ = ["check_settings", "read_settings"]
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -31,19 +31,24 @@ def read_settings(
         raise OperatorFault(missing) from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise OperatorFault(f"{path} cannot be read: {error}; nothing was started") from error
+    try:
+        return check_settings(table, cls, ranges)
+    except ValueError as error:
+        raise OperatorFault(f"{path}: {error}; nothing was started") from error
+
+
+def check_settings(
+    table: Mapping[str, object], cls: type[S], ranges: Mapping[str, tuple[int, int]]
+) -> S:
+    """Return the settings of a table. Raises: ValueError, saying what would be right."""
     for key in table:
         if key not in cls.__struct_fields__:
             near = difflib.get_close_matches(key, cls.__struct_fields__, 1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise OperatorFault(f"{path}: unknown key {key!r}{hint}; nothing was started")
-    try:
-        settings = msgspec.convert(table, cls)
-    except msgspec.ValidationError as error:
-        raise OperatorFault(f"{path}: {error}; nothing was started") from error
+            raise ValueError(f"unknown key {key!r}{hint}")
+    settings = msgspec.convert(table, cls)
     for key, (least, most) in ranges.items():
         value = getattr(settings, key)
         if not least <= value <= most:
-            raise OperatorFault(
-                f"{path}: {key} is {value}; it must be {least} to {most}; nothing was started"
-            )
+            raise ValueError(f"{key} is {value}; it must be {least} to {most}")
     return settings

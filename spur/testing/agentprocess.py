@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spur.agent.settings import SETTINGS_FILE
+from spur.server.agentsettings import SETTINGS_FILE
 
 __all__ = ["AgentProcess"]
 

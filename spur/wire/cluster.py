@@ -116,6 +116,10 @@ class AddHost(Request, frozen=True, tag="host.add"):
     name: str
     role: str
     """controller | admin | login | compute."""
+    key: bytes = b""
+    """SHA-256 of the public key that its certificate is for; empty when none is issued yet."""
+    ends_ns: int = 0
+    """When that certificate ends."""
 
 
 @answer
@@ -144,8 +148,7 @@ class HostInfo(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_un
     name: str
     role: str
     ends_ns: int = 0
-    """When the certificate ends that it got over the network; 0 for one that was issued on a
-    controller's host."""
+    """When its newest certificate ends; 0 for one of which the cluster was not told."""
 
 
 @answer

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from spur.agent import main as agent
-from spur.agent.settings import SETTINGS_FILE as AGENT_FILE
 from spur.controller import parent
 from spur.controller.settings import SETTINGS_FILE as CONTROLLER_FILE
+from spur.server.agentsettings import SETTINGS_FILE as AGENT_FILE
 
 UNITS = sorted((Path(__file__).resolve().parents[2] / "ops" / "systemd").glob("*.service"))
 

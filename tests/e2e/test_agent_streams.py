@@ -14,8 +14,8 @@ import pytest
 from msgspec.structs import replace
 
 from spur.agent.manifest import LOCK
-from spur.agent.settings import TLS_DIRECTORY
 from spur.controller.authority import Authority
+from spur.server.agentsettings import TLS_DIRECTORY
 from spur.server.credentials import write_credentials
 from spur.testing.agentprocess import AgentProcess
 from spur.testing.attempts import SPEC

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spur.client.tls import credentials_in
+from spur.client.tls import credentials_in, validity_of
 from spur.controller.birth import TLS_DIRECTORY
 from spur.controller.enrol import AGENT_SETTINGS_FILE
 from spur.controller.main import main
@@ -51,6 +51,8 @@ def test_host_is_enrolled_once_and_certified_as_often_as_asked(
             shown.cluster_id,
             datetime.fromtimestamp(time.time(), UTC),
         )
+        ends_s = validity_of(files.host.read_text("ascii"))[1]
+        assert host.ends_ns == ends_s * 1_000_000_000
         assert name == HostName(cluster_id=shown.cluster_id, role="compute", id=host.host_id)
         assert tomllib.loads((agent / AGENT_SETTINGS_FILE).read_text()) == {
             "cluster_id": shown.cluster_id.hex(),
@@ -60,6 +62,7 @@ def test_host_is_enrolled_once_and_certified_as_often_as_asked(
             "gpus": 2,
         }
         assert main([*words[:5], "--role", "login", *words[7:]]) == 78
+        assert main([*words, "--set", "gpu=2"]) == 78
     finally:
         assert member.stop() == 0
 

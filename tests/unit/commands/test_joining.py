@@ -9,7 +9,7 @@ import pytest
 from spur.testing.builders import ADMIN, CLUSTER, Cluster, actor
 from spur.values.errors import Rejection
 from spur.values.ids import HostId, TokenId
-from spur.wire.cluster import ClusterInfo, RemoveHost, ShowCluster
+from spur.wire.cluster import AddHost, ClusterInfo, RemoveHost, ShowCluster
 from spur.wire.declare import Done
 from spur.wire.joining import (
     CreateToken,
@@ -367,3 +367,25 @@ def test_nobody_but_the_desk_lets_hosts_in(cluster: Cluster, request_: Any) -> N
     """Even an administrator goes through the desk, where the key is proven."""
     create(cluster)
     assert refused(cluster.ask(request_, ADMIN))[0] == "not-permitted"
+
+
+def test_certificate_of_an_enrolled_host_is_remembered(cluster: Cluster) -> None:
+    """A host was set up on a controller; somebody looks when its certificates end."""
+    now_ns = cluster.now_ns
+
+    def ends() -> list[int]:
+        shown = cluster.ask(ShowCluster(), actor(1000))
+        assert isinstance(shown, ClusterInfo)
+        return [host.ends_ns for host in shown.hosts if host.name == "n9"]
+
+    cluster.ask(AddHost("n9", "compute"))
+    assert ends() == [0]
+    first = cluster.ask(AddHost("n9", "compute", KEY, now_ns + NS))
+    assert ends() == [now_ns + NS]
+    index = cluster.state.index
+    assert cluster.ask(AddHost("n9", "compute", KEY, now_ns + NS)) == first
+    assert cluster.state.index == index
+    assert cluster.ask(AddHost("n9", "compute", OTHER_KEY, now_ns + 2 * NS)) == first
+    assert ends() == [now_ns + 2 * NS]
+    code, text = refused(cluster.ask(AddHost("n8", "compute", b"short", now_ns)))
+    assert (code, text) == ("invalid-value", "a key's digest has 32 bytes; nothing was changed")

@@ -60,6 +60,9 @@ def test_clock_that_is_far_off_is_said_first(authority: Authority, off_ns: int, 
         check_desk(desk(authority.certificate, time.time_ns() + off_ns), "h1:6816", token)
 
 
+CONTROLLER = {"raft_address": "h1:6821", "rpc_address": "h1:6816"}
+
+
 @pytest.mark.parametrize(
     ("changes", "what"),
     [
@@ -70,6 +73,13 @@ def test_clock_that_is_far_off_is_said_first(authority: Authority, off_ns: int, 
         ({"role": "king"}, "role 'king'"),
         ({"address": "n1"}, "address 'n1'; an address is host:port"),
         ({"raft_address": "h1:6821"}, "a controller has two addresses"),
+        ({"settings": {"gpu": 8}}, "unknown key 'gpu'; did you mean 'gpus'"),
+        ({"settings": {"gpus": "many"}}, "Expected `int`, got `str`"),
+        ({"settings": {"gpus": 65}}, "gpus is 65; it must be 0 to 64"),
+        ({"settings": {"nodes": "n1"}}, "'nodes' is no key to choose"),
+        (CONTROLLER | {"settings": {"gpus": 8}}, "unknown key 'gpus'"),
+        (CONTROLLER | {"settings": {"node_id": 8}}, "'node_id' is no key to choose"),
+        (CONTROLLER | {"settings": {"disk_first_mark_mib": 1}}, "the second mark is the lower"),
     ],
 )
 def test_what_is_wrong_here_is_said_here(

@@ -6,17 +6,26 @@ known one. Credentials lie in `tls` beside it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
 from spur.client.address import parse_address, parse_tcp_address
-from spur.server.settings import read_settings
+from spur.server.settings import check_settings, read_settings
 from spur.values.errors import OperatorFault
 from spur.values.ids import NAME_GRAMMAR, is_name
 from spur.wire.calls import CLUSTER_ID_SIZE
 
-__all__ = ["RANGES", "SETTINGS_FILE", "TLS_DIRECTORY", "Settings", "load_settings"]
+__all__ = [
+    "RANGES",
+    "SETTINGS_FILE",
+    "TLS_DIRECTORY",
+    "Settings",
+    "check_agent_settings",
+    "load_settings",
+]
 
 SETTINGS_FILE = "spurd.toml"
 TLS_DIRECTORY = "tls"
@@ -82,21 +91,43 @@ def load_settings(directory: Path) -> Settings:
         " `spurctld issue`",
     )
     try:
-        if len(bytes.fromhex(settings.cluster_id)) != CLUSTER_ID_SIZE:
-            raise ValueError(f"cluster_id {settings.cluster_id!r} is not 32 hex digits")
-        if not settings.controllers:
-            raise ValueError("controllers names none; give at least one address")
-        for address in settings.controllers:
-            parse_address(address)
-        if settings.address:
-            parse_tcp_address(settings.address)
+        _check(settings)
     except ValueError as error:
         raise OperatorFault(f"{path}: {error}; nothing was started") from error
+    return settings
+
+
+def check_agent_settings(chosen: Mapping[str, object]) -> None:
+    """See that an agent can be set up with these keys. Raises: ValueError that names one."""
+    for key in _GIVEN:
+        if key in chosen:
+            raise ValueError(f"{key!r} is no key to choose: it follows from how the host is set up")
+    _check(check_settings({**_GIVEN, **chosen}, Settings, RANGES))
+
+
+_GIVEN: Mapping[str, object] = MappingProxyType(
+    {
+        "cluster_id": "0" * 2 * CLUSTER_ID_SIZE,
+        "controllers": ("unix:/",),
+        "nodes": (),
+        "address": "",
+    }
+)
+"""Keys that are found out or have an option of their own, with values that are right."""
+
+
+def _check(settings: Settings) -> None:
+    """See what types and ranges do not say. Raises: ValueError."""
+    if len(bytes.fromhex(settings.cluster_id)) != CLUSTER_ID_SIZE:
+        raise ValueError(f"cluster_id {settings.cluster_id!r} is not 32 hex digits")
+    if not settings.controllers:
+        raise ValueError("controllers names none; give at least one address")
+    for address in settings.controllers:
+        parse_address(address)
+    if settings.address:
+        parse_tcp_address(settings.address)
     for node in settings.nodes:
         if not is_name(node):
-            raise OperatorFault(
-                f"{path}: {node!r} is no node name: it takes {NAME_GRAMMAR}; nothing was started"
-            )
+            raise ValueError(f"{node!r} is no node name: it takes {NAME_GRAMMAR}")
     if len(set(settings.nodes)) != len(settings.nodes):
-        raise OperatorFault(f"{path}: nodes names one twice; nothing was started")
-    return settings
+        raise ValueError("nodes names one twice")
