@@ -10,7 +10,9 @@ import importlib
 import inspect
 import pkgutil
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -19,16 +21,19 @@ import msgspec
 from spur.controller import settings as controller
 from spur.events.declare import EVENTS
 from spur.server import agentsettings as agent
-from spur.slurm.columns.jobs import JOB_COLUMNS
-from spur.slurm.columns.nodes import NODE_COLUMNS
 from spur.slurm.configfile import PARAMETERS
 from spur.slurm.options import OPTIONS, Takes
+from spur.slurm.surface import counts_of, shown_by
+from spur.slurm.variables import VARIABLES
 from spur.values.errors import ERROR_CODES
 from spur_cli.registry import COMMANDS
 from spur_cloud.settings import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "reference"
+EXAMPLES: dict[str, dict[str, str]] = tomllib.loads(
+    (PAGES / "examples.toml").read_text(encoding="utf-8")
+)
 NOTE = "<!-- Made by ops/gen; do not edit. -->"
 
 
@@ -44,7 +49,8 @@ def main() -> int:
             if not is_check:
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(text, encoding="utf-8")
-    stray = sorted({file.name for file in PAGES.glob("*.md")} - set(pages()))
+    made = {file.relative_to(PAGES).as_posix() for file in PAGES.rglob("*.md")}
+    stray = sorted(made - set(pages()))
     for name in stray:
         print(f"gen: docs/reference/{name} is made by nothing; remove it", file=sys.stderr)
     if is_check:
@@ -78,17 +84,6 @@ def pages() -> dict[str, tuple[str, str, Callable[[], Iterator[str]]]]:
             "What is refused, and by which name. These are part of the product, not settings.",
             limits,
         ),
-        "slurm-columns.md": (
-            "Columns with Slurm's names",
-            "What the formats of these commands can show: by letter with `-o`, by name with `-O`.",
-            slurm_columns,
-        ),
-        "slurm-options.md": (
-            "Options of the commands with Slurm's names",
-            "Accepted options are read and kept with the job, and have no effect so far. Refused"
-            " ones end the command, so that nobody waits for what will not happen.",
-            slurm_options,
-        ),
         "slurm-conf.md": (
             "Parameters of Slurm's files",
             "What becomes of each parameter of slurm.conf, gres.conf and topology.conf. "
@@ -100,7 +95,15 @@ def pages() -> dict[str, tuple[str, str, Callable[[], Iterator[str]]]]:
             "Read at start: a change needs a restart. Unknown names and bad values are refused.",
             settings,
         ),
+        **{f"commands/{name}.md": slurm_page(name) for name in OPTIONS},
     }
+
+
+def slurm_page(command: str) -> tuple[str, str, Callable[[], Iterator[str]]]:
+    """Return title, introduction and body of the page of one of Slurm's commands."""
+    summary = next((row.summary for row in COMMANDS if row.alias == command), "")
+    intro = f"{summary[:1].upper()}{summary[1:]}." if summary else "The command is not there yet."
+    return command, intro, partial(slurm_command, command)
 
 
 # -- the pages ---------------------------------------------------------------------------------
@@ -111,44 +114,67 @@ def commands() -> Iterator[str]:
     yield "| command | summary | Slurm's name |"
     yield "|---|---|---|"
     for row in COMMANDS:
-        yield f"| `spur {' '.join(row.words)}` | {row.summary} | {row.alias or '-'} |"
+        alias = f"[{row.alias}](commands/{row.alias}.md)" if row.alias in OPTIONS else "-"
+        yield f"| `spur {' '.join(row.words)}` | {row.summary} | {alias} |"
+    yield ""
+    yield "How many options of Slurm's commands there are, and what becomes of them; `spur surface`"
+    yield "shows it with every name."
+    yield ""
+    yield "| command | options | honoured | accepted | refused |"
+    yield "|---|---|---|---|---|"
+    there = {row.alias for row in COMMANDS}
+    for name in OPTIONS:
+        counts = counts_of(name)
+        shown = f"{counts.honoured} | {counts.accepted} | {counts.refused}"
+        if name not in there:
+            shown = "not there yet | - | -"
+        yield f"| [{name}](commands/{name}.md) | {counts.options} | {shown} |"
 
 
-def slurm_columns() -> Iterator[str]:
-    """Yield the table of columns of each listing."""
-    for command, columns in (
-        ("squeue", JOB_COLUMNS),
-        ("sinfo", [row.column for row in NODE_COLUMNS]),
-    ):
-        yield f"## {command}"
+def slurm_command(command: str) -> Iterator[str]:
+    """Yield the examples, options, columns and variables of one of Slurm's commands."""
+    if examples := EXAMPLES.get(command):
+        yield "## Examples"
         yield ""
-        yield "| name | letter | header | JSON |"
-        yield "|---|---|---|---|"
-        for row in columns:
-            letter = f"`%{row.letter}`" if row.letter else "-"
-            json = f"`{row.json}`" if row.json else "-"
-            yield f"| `{row.name}` | {letter} | {row.header or '-'} | {json} |"
+        yield "```sh"
+        for line, meaning in examples.items():
+            yield f"# {meaning}"
+            yield line
+        yield "```"
         yield ""
-
-
-def slurm_options() -> Iterator[str]:
-    """Yield the table of options of each command."""
+    yield "## Options"
+    yield ""
+    yield "An accepted option is read and has no effect; a refused one ends the command, so that"
+    yield "nobody waits for what will not happen. A word may be cut short while it is unmistakable."
+    yield ""
+    yield "| option | short | variables | what becomes of it |"
+    yield "|---|---|---|---|"
     values = {Takes.NOTHING: "", Takes.VALUE: "=VALUE"}
-    for command, options in OPTIONS.items():
-        yield f"## {command}"
+    for row in OPTIONS[command]:
+        names = ", ".join(
+            f"`--{name}{values.get(row.takes, '[=VALUE]')}`" for name in (row.long, *row.aliases)
+        )
+        short = f"`-{row.short}`" if row.short else "-"
+        variables = ", ".join(f"`{name}`" for name in row.environment) or "-"
+        effect = f"{row.effect}: {row.why}" if row.why else row.effect
+        yield f"| {names if row.long else '-'} | {short} | {variables} | {effect} |"
+    if columns := shown_by(command):
         yield ""
-        if not any(row.alias == command for row in COMMANDS):
-            yield "The command is not there yet."
-            yield ""
-        yield "| option | short | variables | what becomes of it | why |"
-        yield "|---|---|---|---|---|"
-        for row in options:
-            variables = ", ".join(f"`{name}`" for name in row.environment) or "-"
-            short = f"`-{row.short}`" if row.short else "-"
-            value = values.get(row.takes, "[=VALUE]")
-            long = f"`--{row.long}{value}`" if row.long else "-"
-            yield f"| {long} | {short} | {variables} | {row.effect} | {row.why or '-'} |"
+        yield "## Columns"
         yield ""
+        yield "| name | letter | heading |"
+        yield "|---|---|---|"
+        for column in columns:
+            letter = f"`%{column.letter}`" if column.letter else "-"
+            yield f"| `{column.name}` | {letter} | {column.heading or '-'} |"
+    yield ""
+    yield "## Variables that stand for no option"
+    yield ""
+    yield "| variable | what becomes of it |"
+    yield "|---|---|"
+    for variable in VARIABLES:
+        if command in variable.commands:
+            yield f"| `{variable.name}` | {variable.effect}: {variable.what} |"
 
 
 def errors() -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,12 @@ def test_readme_names_only_commands_that_exist() -> None:
     for line in works:
         for command in re.findall(r"`spur ([a-z ]+)`", line):
             assert tuple(command.split()) in known, command
+
+
+def test_every_command_with_slurms_name_has_an_example() -> None:
+    """Someone adds a command, and its page shows nobody how it is called."""
+    examples = tomllib.loads(text_of("docs/reference/examples.toml"))
+    assert sorted(row.alias for row in COMMANDS if row.alias) == sorted(examples)
 
 
 def test_scripts_and_their_list_agree() -> None:
