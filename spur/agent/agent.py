@@ -14,24 +14,24 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from spur.agent.attendance import Attendance
-from spur.agent.host import HostFacts, read_facts
-from spur.agent.machine import (
+from spur.agent.actions import (
     Action,
     Forget,
     Fork,
     Hold,
     Kill,
-    Machine,
     Prepare,
     Say,
     Send,
     Signal,
-    Stage,
+    Steer,
     Sweep,
     TakeClaim,
     Watch,
 )
+from spur.agent.attendance import Attendance
+from spur.agent.host import HostFacts, read_facts
+from spur.agent.machine import Machine, Stage
 from spur.agent.manifest import AttemptName, Manifest, Site
 from spur.agent.processes import kill_leftovers
 from spur.agent.reports import Reporter
@@ -205,6 +205,8 @@ class Agent:
                     self._begin(self.supervisors.kill(action))
                 case Signal():
                     self._begin(self.supervisors.signal(action))
+                case Steer():
+                    self._begin(self.supervisors.steer(action))
                 case Sweep():
                     self._begin(self._sweep(action.name))
                 case Hold():

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 
 from spur.agent.attempt import Attempt
 from spur.agent.control import Kill
 from spur.agent.ending import (
     LAUNCH_FAILED_SIGNAL,
     cancelled_sentence,
-    early_signal,
     exit_of,
     spoken_by,
 )
@@ -20,6 +18,7 @@ from spur.agent.launch import batch_files, batch_setup, text_of
 from spur.agent.outputs import OpenFiles, close_files, open_files
 from spur.agent.program import execute, prepare
 from spur.agent.tending import Tending
+from spur.agent.warning import EarlyWarning
 from spur.wire.agents import LaunchOrder
 
 __all__ = ["SCRIPT", "run_batch"]
@@ -67,10 +66,8 @@ def run_batch(attempt: Attempt, order: LaunchOrder) -> None:
         _say(files, f"{words}{sentence}" if sentence else "")
 
     tending.on_kill = say_cancelled
-    early = early_signal(dict(text.options), order.limit_ns, time.time_ns())
-    if early is not None and early.to_script:
-        number = early.number
-        tending.alarm(early.after_s, lambda: tending.signal_mains(number))
+    warning = EarlyWarning(tending, dict(text.options), to_script=True, send=tending.signal_mains)
+    warning.expect(order.limit_ns)
     attempt.say_claimed()
     tending.run()
     close_files(files)

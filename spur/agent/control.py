@@ -1,7 +1,7 @@
 """How an agent speaks to the supervisor of an attempt: two Unix sockets in the attempt's directory.
 
-    control   `Signal` and `Kill`, framed; each is answered by `Heard`. A connection that stays open
-              ends when the supervisor does.
+    control   `Signal`, `Steer` and `Kill`, framed; each is answered by `Heard`. A connection
+              that stays open ends when the supervisor does.
     stream    the input and output of a step's tasks, as in `spur.wire.streams`
 
 Both are found through the directory, so they outlive the agent that started the supervisor. Only
@@ -25,6 +25,7 @@ __all__ = [
     "Kill",
     "Order",
     "Signal",
+    "Steer",
     "connect",
     "decode_order",
     "deliver",
@@ -54,6 +55,16 @@ class Signal(Order, frozen=True, tag="signal"):
     """Of the event that asked for it: acted on once."""
 
 
+class Steer(Order, frozen=True, tag="steer"):
+    """Let everything stand still, or go on, and know when the run's limit is reached."""
+
+    paused: bool
+    limit_ns: int
+    """0 is never."""
+    index: int
+    """Of the event that says so: the newest holds."""
+
+
 class Kill(Order, frozen=True, tag="kill"):
     """End everything: SIGCONT and SIGTERM, after the wait SIGKILL."""
 
@@ -71,7 +82,9 @@ class Heard(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 _ENCODE = msgspec.msgpack.Encoder().encode
-_ORDERS: msgspec.msgpack.Decoder[Signal | Kill] = msgspec.msgpack.Decoder(Signal | Kill)
+_ORDERS: msgspec.msgpack.Decoder[Signal | Steer | Kill] = msgspec.msgpack.Decoder(
+    Signal | Steer | Kill
+)
 _ANSWERS = msgspec.msgpack.Decoder(Heard)
 
 
@@ -80,7 +93,7 @@ def encode_order(order: Order) -> bytes:
     return b"".join(encode_frames(_ENCODE(order)))
 
 
-def decode_order(message: bytes) -> Signal | Kill:
+def decode_order(message: bytes) -> Signal | Steer | Kill:
     """Read an order, its frames taken off. Raises: msgspec.MsgspecError when it is none."""
     return _ORDERS.decode(message)
 

@@ -16,10 +16,24 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeAlias
 
 import msgspec
 
+from spur.agent.actions import (
+    Action,
+    Forget,
+    Fork,
+    Hold,
+    Kill,
+    Prepare,
+    Say,
+    Send,
+    Signal,
+    Steer,
+    Sweep,
+    TakeClaim,
+    Watch,
+)
 from spur.agent.manifest import AttemptName, Launch, Manifest, Outcome
 from spur.values.ids import JobId, NodeName
 from spur.values.states import JobState, NodeShareState, Reach
@@ -32,27 +46,16 @@ from spur.wire.agents import (
     Orders,
     SignalOrder,
     SignalStepOrder,
+    SteerOrder,
 )
 
 __all__ = [
-    "Action",
     "End",
-    "Forget",
-    "Fork",
     "Found",
-    "Hold",
-    "Kill",
     "Machine",
     "Outbox",
-    "Prepare",
     "Report",
-    "Say",
-    "Send",
-    "Signal",
     "Stage",
-    "Sweep",
-    "TakeClaim",
-    "Watch",
     "is_void",
     "void_claim",
 ]
@@ -91,92 +94,6 @@ class Stage(IntEnum):
     """The supervisor died; what it left is being killed."""
     OVER = 8
 
-
-# -- what the shell is told to do
-
-
-class Prepare(msgspec.Struct, frozen=True, gc=False):
-    """Write the manifest and sync it; then call `prepared` or `not_prepared`."""
-
-    name: AttemptName
-    order: Launch
-    incarnation: int
-    term: int
-    index: int
-
-
-class Fork(msgspec.Struct, frozen=True, gc=False):
-    """Have a supervisor forked; then call `forked` or `not_forked`."""
-
-    name: AttemptName
-
-
-class Watch(msgspec.Struct, frozen=True, gc=False):
-    """Watch the supervisor that holds the lock; call `gone` when it does no more."""
-
-    name: AttemptName
-
-
-class TakeClaim(msgspec.Struct, frozen=True, gc=False):
-    """Take the claim, synced, for nobody; then call `voided`, or `not_voided` and try again."""
-
-    name: AttemptName
-    incarnation: int
-
-
-class Kill(msgspec.Struct, frozen=True, gc=False):
-    """Tell a supervisor to end what it runs; one that can't be told is killed itself."""
-
-    name: AttemptName
-    state: str
-    """What it will be recorded as, of `JobState` or `StepState`."""
-    kill_wait_s: int
-
-
-class Signal(msgspec.Struct, frozen=True, gc=False):
-    """Tell a supervisor to send a signal, once."""
-
-    name: AttemptName
-    signal: int
-    mains_only: bool
-    """To the script or the tasks alone, not to what they started."""
-    index: int
-    """Of the entry that says so."""
-
-
-class Sweep(msgspec.Struct, frozen=True, gc=False):
-    """Kill what a dead supervisor left; then call `swept`."""
-
-    name: AttemptName
-
-
-class Send(msgspec.Struct, frozen=True, gc=False):
-    """The node may have something to report: go on with `next_report` unless one is on its way."""
-
-    node: NodeName
-
-
-class Hold(msgspec.Struct, frozen=True, gc=False):
-    """Wait for the order for a step's run; after a while call `not_held`."""
-
-    name: AttemptName
-
-
-class Forget(msgspec.Struct, frozen=True, gc=False):
-    """All is told: remove the directory after a while, then call `forget`."""
-
-    name: AttemptName
-
-
-class Say(msgspec.Struct, frozen=True, gc=False):
-    """Put a sentence into the log."""
-
-    text: str
-
-
-Action: TypeAlias = (
-    Prepare | Fork | Watch | TakeClaim | Kill | Signal | Sweep | Send | Hold | Forget | Say
-)
 
 # -- what the shell tells
 
@@ -253,6 +170,8 @@ class _Attempt:
     end_told: bool = False
     signal_index: int = 0
     """The newest order to signal that was acted on."""
+    steer: Steer | None = None
+    """The newest order of how a run goes on; its steps follow it."""
 
 
 class Machine:
@@ -367,6 +286,8 @@ class Machine:
                 return self._stop(name, order.state, order.kill_wait_s)
             case SignalOrder():
                 return self._signal_run(name, order.signal, order.reach, order.index)
+            case SteerOrder():
+                return self._steer(Steer(name, order.paused, order.limit_ns, order.index))
             case SignalStepOrder():
                 # To the tasks alone: what they started hears of it from them.
                 return self._signal(name, order.signal, index=order.index, mains_only=True)
@@ -496,6 +417,22 @@ class Machine:
         attempt.signal_index = index
         return [Signal(name, signal, mains_only, index)]
 
+    def _steer(self, steer: Steer) -> list[Action]:
+        """Have all of a run that runs here go on as is said last."""
+        attempt = self._attempts.get(steer.name)
+        if attempt is None or (attempt.steer is not None and steer.index <= attempt.steer.index):
+            return []
+        attempt.steer = steer
+        names = (steer.name, *self._live_steps(steer.name))
+        return [
+            self._steered(name, steer)
+            for name in names
+            if self._attempts[name].stage is Stage.RUNNING
+        ]
+
+    def _steered(self, name: AttemptName, steer: Steer) -> Steer:
+        return Steer(name, steer.paused, steer.limit_ns, steer.index)
+
     # -- how the shell's work went
 
     def prepared(self, name: AttemptName) -> list[Action]:
@@ -530,6 +467,9 @@ class Machine:
             return []
         attempt.stage = Stage.RUNNING
         actions = self._queue(name, attempt)
+        holder = self._attempts.get(name._replace(step=None))
+        if holder is not None and holder.steer is not None:
+            actions.append(self._steered(name, holder.steer))
         if attempt.kill is not None:
             actions.append(Kill(name, *attempt.kill))
         return actions

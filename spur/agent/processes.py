@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 
-__all__ = ["descendants", "kill_leftovers", "signal_all"]
+__all__ = ["descendants", "kill_leftovers", "signal_all", "stop_all"]
 
 
 def descendants(root: int) -> list[int]:
@@ -47,6 +47,16 @@ def signal_all(root: int, number: int) -> int:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
     return len(found)
+
+
+def stop_all(root: int) -> None:
+    """Stop every process below one, those too that are made while others are being stopped."""
+    stopped: set[int] = set()
+    while fresh := set(descendants(root)) - stopped:
+        for pid in fresh:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGSTOP)
+        stopped |= fresh
 
 
 def kill_leftovers(job_id: int, node: str, relay: str) -> int:

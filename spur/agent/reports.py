@@ -10,8 +10,9 @@ import signal
 from collections.abc import Callable
 from typing import Protocol
 
+from spur.agent.actions import Action
 from spur.agent.host import boot_clock_ns
-from spur.agent.machine import Action, Machine, Outbox, Report
+from spur.agent.machine import Machine, Outbox, Report
 from spur.client.client import Client
 from spur.server.once import Once
 from spur.values.errors import Rejection, SpurError

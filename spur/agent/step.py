@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import termios
-import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -19,7 +18,6 @@ from spur.agent.cpus import bound_cpus
 from spur.agent.ending import (
     LAUNCH_FAILED_SIGNAL,
     cancelled_sentence,
-    early_signal,
     exit_of,
     spoken_by,
 )
@@ -31,6 +29,7 @@ from spur.agent.program import Setup, execute, prepare
 from spur.agent.stream import Stream, Told
 from spur.agent.taskpipes import InputPipe, OutputPipe
 from spur.agent.tending import Tending
+from spur.agent.warning import EarlyWarning
 from spur.slurm.filenames import FileFacts, expand_pattern
 from spur.slurm.gpubind import bound_gpus
 from spur.slurm.gpuenv import gpu_variables
@@ -186,10 +185,10 @@ class _Step:
 
     def _wait_for_warning(self, job: LaunchOrder) -> None:
         """Send the tasks the signal that the job wants before its limit."""
-        early = early_signal(dict(text_of(job).options), job.limit_ns, time.time_ns())
-        if early is not None and not early.to_script:
-            number = early.number
-            self.tending.alarm(early.after_s, lambda: self._signal(number))
+        options = dict(text_of(job).options)
+        warning = EarlyWarning(self.tending, options, to_script=False, send=self._signal)
+        steered_ns = self.tending.limit_ns
+        warning.expect(job.limit_ns if steered_ns is None else steered_ns)
 
     def _signal(self, number: int) -> None:
         if not self.settled:

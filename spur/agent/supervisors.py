@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from spur.agent import control
-from spur.agent.machine import Kill, Signal
+from spur.agent.actions import Kill, Signal, Steer
 from spur.agent.manifest import AttemptName, directory_name, parse_directory_name
 from spur.agent.notices import Claimed, Ended
 from spur.agent.spool import Spool
@@ -114,6 +114,11 @@ class Supervisors:
     async def signal(self, order: Signal) -> None:
         """Tell a supervisor to send a signal; one that does not listen has nobody to send it to."""
         await self._deliver(order.name, control.Signal(order.signal, order.mains_only, order.index))
+
+    async def steer(self, order: Steer) -> None:
+        """Tell a supervisor how to go on; one that does not listen ends already."""
+        message = control.Steer(order.paused, order.limit_ns, order.index)
+        await self._deliver(order.name, message)
 
     def close(self) -> None:
         """Let go of all supervisors; they go on."""

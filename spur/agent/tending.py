@@ -22,11 +22,12 @@ from spur.agent.control import (
     Heard,
     Kill,
     Signal,
+    Steer,
     decode_order,
     encode_heard,
     listen,
 )
-from spur.agent.processes import signal_all
+from spur.agent.processes import signal_all, stop_all
 from spur.values.errors import PeerFault
 from spur.wire.frames import FrameDecoder
 
@@ -55,6 +56,10 @@ class Tending:
         """Called with each main process that ended, and its status."""
         self.on_kill: Callable[[Kill], None] = lambda kill: None
         """Called once, before the first signal of a kill is sent."""
+        self.on_steer: Callable[[int], None] = lambda limit_ns: None
+        """Called with the run's new limit; 0 is never, as while it stands still."""
+        self.limit_ns: int | None = None
+        """The limit that it was told last, if it was."""
         self.lingers: Callable[[], bool] = lambda: False
         """Whether something remains to be done though nothing lives; asked after each event."""
         self.ended_boot_ns = 0
@@ -63,6 +68,8 @@ class Tending:
         self._terms_all = terms_all
         self._kill_due: float | None = None
         self._signalled: set[int] = set()
+        self._steered = 0
+        self._is_paused = False
         self._sweep_s = _SWEEP_S[0]
         self._calls: dict[int, Callable[[int], None]] = {}
         self._poll = select.poll()
@@ -163,15 +170,30 @@ class Tending:
             self.forget(connection.fileno())
             connection.close()
 
-    def _obey(self, order: Signal | Kill) -> None:
+    def _obey(self, order: Signal | Steer | Kill) -> None:
         if isinstance(order, Kill):
             self.kill(order)
+        elif isinstance(order, Steer):
+            self._steer(order)
         elif order.index not in self._signalled:
             self._signalled.add(order.index)
             if order.mains_only:
                 self.signal_mains(order.signal)
             else:
                 signal_all(os.getpid(), order.signal)
+
+    def _steer(self, order: Steer) -> None:
+        """Stop or continue everything; the newest order holds, and the end goes before all."""
+        if order.index <= self._steered or self.killed is not None:
+            return
+        self._steered = order.index
+        if order.paused:
+            stop_all(os.getpid())
+        elif self._is_paused:
+            signal_all(os.getpid(), signal.SIGCONT)
+        self._is_paused = order.paused
+        self.limit_ns = 0 if order.paused else order.limit_ns
+        self.on_steer(self.limit_ns)
 
     def signal_mains(self, number: int) -> None:
         """Send a signal to the main processes alone."""
@@ -186,6 +208,8 @@ class Tending:
             self.killed = order
             self.holds = False
             self.on_kill(order)
+            if self._is_paused:
+                signal_all(os.getpid(), signal.SIGCONT)
             for number in (signal.SIGCONT, signal.SIGTERM) if order.kill_wait_s else ():
                 if self._terms_all:
                     signal_all(os.getpid(), number)

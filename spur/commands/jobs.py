@@ -29,10 +29,11 @@ from spur.events.jobs import (
     JobRequeued,
     JobSubmitted,
 )
-from spur.events.runs import RunEnded, RunSignalled, RunStopped
+from spur.events.runs import RunEnded, RunResumed, RunSignalled, RunStopped, RunSuspended
 from spur.projections.jobfilters import candidate_jobs, test_of
 from spur.projections.jobs import next_job_id
 from spur.projections.jobviews import PAGE_ROWS_MAX, job_page
+from spur.projections.runrows import is_paused
 from spur.projections.state import State
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
@@ -47,8 +48,10 @@ from spur.wire.jobs import (
     QueryJobs,
     ReleaseJob,
     RequeueJob,
+    ResumeJob,
     SignalJob,
     SubmitJob,
+    SuspendJob,
 )
 
 __all__ = ["RUNS_MAX", "SIGNALS_MAX"]
@@ -258,6 +261,45 @@ def decide_requeue_job(state: State, request: RequeueJob, context: Context) -> D
         return None
 
     return changed(state, context, request.job_id, request.tasks, change)
+
+
+@command(SuspendJob, permission=Permission.OPERATOR, divisible=True)
+def decide_suspend_job(state: State, request: SuspendJob, context: Context) -> Decision | Rejection:
+    """Let what runs stand still; what is suspended already stays so."""
+
+    def change(target: Target) -> list[Event] | Rejection | None:
+        refused = _not_running(target)
+        if refused is not None or is_paused(target.run):
+            return refused
+        return [RunSuspended(target.job_id, target.run.number)]
+
+    return changed(state, context, request.job_id, request.tasks, change)
+
+
+@command(ResumeJob, permission=Permission.OPERATOR, divisible=True)
+def decide_resume_job(state: State, request: ResumeJob, context: Context) -> Decision | Rejection:
+    """Let what is suspended go on."""
+
+    def change(target: Target) -> list[Event] | Rejection | None:
+        refused = _not_running(target)
+        if refused is not None:
+            return refused
+        if not is_paused(target.run):
+            return Rejection(
+                "not-suspended", f"job {target.job_id} is not suspended; nothing was changed"
+            )
+        return [RunResumed(target.job_id, target.run.number)]
+
+    return changed(state, context, request.job_id, request.tasks, change)
+
+
+def _not_running(target: Target) -> Rejection | None:
+    """Return why what only a running job takes is refused, or None."""
+    if target.run.phase is Phase.RUNNING:
+        return None
+    if target.run.phase is Phase.PENDING:
+        return Rejection("job-pending", f"job {target.job_id} has not started; nothing was changed")
+    return ended(target)
 
 
 @command(QueryJobs, permission=Permission.USER, reads=True)

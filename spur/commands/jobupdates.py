@@ -20,6 +20,7 @@ from spur.events.jobs import (
     JobTextsChanged,
 )
 from spur.projections.dependencies import closes_circle
+from spur.projections.runrows import counted_from_ns
 from spur.projections.state import State
 from spur.values.errors import Rejection
 from spur.values.ids import JobId, PartitionName
@@ -199,7 +200,7 @@ class _Update:
         former_s, wanted_s = self._target.job.spec.time_limit_s, wanted.time_limit_s
         started = self._target.run.started
         if started is not None:
-            left_ns = started.limit_ns - started.start_ns if started.limit_ns else 0
+            left_ns = started.limit_ns - counted_from_ns(started) if started.limit_ns else 0
             former_s = left_ns // 1_000_000_000
         if self._is_operator or wanted_s is None or wanted_s == former_s:
             return None

@@ -12,7 +12,7 @@ from spur.commands.steplayout import lay_out
 from spur.events.runs import ReportVoided, RunStopped
 from spur.events.steps import StepEnded, StepReported, StepSignalled, StepStarted, StepStopped
 from spur.projections.agents import is_heard
-from spur.projections.runrows import RunRow, StartedRun
+from spur.projections.runrows import RunRow, StartedRun, is_paused
 from spur.projections.state import State
 from spur.projections.steprows import OpenStep, StepsRow, ended_state, is_over, step_in
 from spur.projections.steps import next_step_id, reported_step
@@ -67,6 +67,8 @@ def decide_start_step(state: State, request: StartStep, context: Context) -> Dec
         return Rejection(
             "job-ended", f"run {request.run} of job {job_id} has ended; the step was not started"
         )
+    if is_paused(run):
+        return Rejection("step-busy", f"job {job_id} is suspended; the step was not started")
     row = state.steps.get(job_id)
     open_steps = () if row is None else row.steps
     step_id = next_step_id(state, job_id)

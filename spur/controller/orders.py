@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from spur.projections.attachments import AMENDED_NAMES, unpack_attachments
 from spur.projections.cluster import settings_of
-from spur.projections.dispatch import KillRun, LaunchRun, SignalRun
+from spur.projections.dispatch import KillRun, LaunchRun, SignalRun, SteerRun
 from spur.projections.nodes import block_of
 from spur.projections.react import Effect
 from spur.projections.state import State
@@ -24,7 +24,7 @@ from spur.slurm.rlimits import limits_of_site
 from spur.values.ids import JobId
 from spur.values.jobspec import amended, decode_text, encode_text
 from spur.values.tres import Per
-from spur.wire.agents import KillOrder, LaunchOrder, Order, SignalOrder
+from spur.wire.agents import KillOrder, LaunchOrder, Order, SignalOrder, SteerOrder
 
 __all__ = ["ORDERS", "Contents", "blobs_of_effect", "order_of", "orders"]
 
@@ -185,4 +185,18 @@ def signal_order(state: State, effect: SignalRun, index: int, contents: Contents
         signal=effect.signal,
         reach=effect.reach,
         index=index,
+    )
+
+
+@orders(SteerRun)
+def steer_order(state: State, effect: SteerRun, index: int, contents: Contents) -> SteerOrder:
+    """Say how a run is to go on."""
+    return SteerOrder(
+        node=effect.node,
+        job_id=effect.job_id,
+        run=effect.run,
+        attempt=effect.attempt,
+        paused=effect.paused,
+        limit_ns=effect.limit_ns,
+        index=effect.index,
     )

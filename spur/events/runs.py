@@ -20,8 +20,10 @@ __all__ = [
     "ReportVoided",
     "RunEnded",
     "RunReported",
+    "RunResumed",
     "RunSignalled",
     "RunStopped",
+    "RunSuspended",
 ]
 
 
@@ -160,3 +162,19 @@ class RunSignalled(Event, frozen=True):
     attempt: int
     signal: int
     reach: Reach
+
+
+@event("run.suspended")
+class RunSuspended(Event, frozen=True):
+    """All processes of a run stand still on its nodes until it is resumed; it keeps what it has."""
+
+    job_id: JobId
+    run: int
+
+
+@event("run.resumed")
+class RunResumed(Event, frozen=True):
+    """A suspended run goes on; what it stood still for is added to when its limit is reached."""
+
+    job_id: JobId
+    run: int

@@ -2,7 +2,9 @@
 
 A running run owes a launch to each node that has not answered; a stopping one owes each node that
 may have it alive its death. Both are told again by a new leader: an agent acts once on an attempt.
-A signal is owed by no row; it is delivered at most once.
+What was changed of a run since its start (suspended or not, its limit) is owed to each node that
+has launched it, as long as it runs there: an agent acts once on a change. A signal is owed by no
+row; it is delivered at most once.
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ from spur.events.runs import (
     NodeCutOff,
     RunEnded,
     RunReported,
+    RunResumed,
     RunSignalled,
     RunStopped,
+    RunSuspended,
 )
 from spur.projections.apply import At
 from spur.projections.attachments import launch_attachments
@@ -34,12 +38,20 @@ from spur.values.tres import NodeShare
 if TYPE_CHECKING:
     from spur.projections.state import State
 
-__all__ = ["KillRun", "LaunchRun", "SignalRun"]
+__all__ = ["KillRun", "LaunchRun", "SignalRun", "SteerRun"]
 
 
 @effect(
     table="runs",
-    cleared_by=(RunReported, NodeCutOff, RunStopped, JobRelaunched, RunEnded, JobSpecChanged),
+    cleared_by=(
+        RunReported,
+        NodeCutOff,
+        RunStopped,
+        JobRelaunched,
+        RunEnded,
+        JobSpecChanged,
+        RunResumed,
+    ),
 )
 class LaunchRun(Effect, frozen=True):
     """Tell a node to launch its part of a run."""
@@ -71,6 +83,33 @@ class KillRun(Effect, frozen=True):
     attempt: int
     state: JobState
     """What the run will be recorded as; it decides which warning the processes get."""
+
+
+@effect(
+    table="runs",
+    cleared_by=(
+        RunSuspended,
+        RunResumed,
+        JobSpecChanged,
+        RunReported,
+        NodeCutOff,
+        RunStopped,
+        JobRelaunched,
+        RunEnded,
+    ),
+)
+class SteerRun(Effect, frozen=True):
+    """Tell a node how its part of a run is to go on: still or not, and until when."""
+
+    node: NodeName
+    job_id: JobId
+    run: int
+    attempt: int
+    paused: bool
+    limit_ns: int
+    """0 is without limit."""
+    index: int
+    """The entry that changed it."""
 
 
 @effect(at_most_once=True)
@@ -120,6 +159,25 @@ def _kills(state: State, job_id: JobId) -> Iterator[KillRun]:
             yield KillRun(job_id, share.node, job_id, run.number, run.attempt, run.stop.state)
 
 
+def _steers(state: State, job_id: JobId) -> Iterator[SteerRun]:
+    run = state.runs.get(job_id)
+    if run is None or run.phase is not Phase.RUNNING or run.started is None:
+        return
+    started, course = run.started, run.started.course
+    for share, share_state in zip(started.shares, started.states, strict=True):
+        if course is not None and share_state == NodeShareState.LAUNCHED:
+            yield SteerRun(
+                job_id,
+                share.node,
+                job_id,
+                run.number,
+                run.attempt,
+                course.paused,
+                started.limit_ns,
+                course.index,
+            )
+
+
 @reacts(JobStarted)
 def launches_of_start(state: State, at: At, event: JobStarted) -> Iterator[LaunchRun]:
     """Launch on every node."""
@@ -133,9 +191,33 @@ def launches_of_relaunch(state: State, at: At, event: JobRelaunched) -> Iterator
 
 
 @reacts(JobSpecChanged)
-def launches_of_change(state: State, at: At, event: JobSpecChanged) -> Iterator[LaunchRun]:
+@reacts(RunResumed)
+def launches_of_change(
+    state: State, at: At, event: JobSpecChanged | RunResumed
+) -> Iterator[LaunchRun]:
     """Say it anew to nodes that have not answered; one that acted already acts no second time."""
     return _launches(state, event.job_id)
+
+
+@reacts(RunSuspended)
+@reacts(RunResumed)
+def steers_of_turn(state: State, at: At, event: RunSuspended | RunResumed) -> Iterator[SteerRun]:
+    """Stop or continue it wherever it was launched."""
+    return _steers(state, event.job_id)
+
+
+@reacts(JobSpecChanged)
+def steers_of_change(state: State, at: At, event: JobSpecChanged) -> Iterator[SteerRun]:
+    """Say a new limit wherever it was launched."""
+    return (steer for steer in _steers(state, event.job_id) if steer.index == at.index)
+
+
+@reacts(RunReported)
+def steers_of_launch(state: State, at: At, event: RunReported) -> Iterator[SteerRun]:
+    """Say what was changed before the node had launched it."""
+    if event.state is not NodeShareState.LAUNCHED:
+        return iter(())
+    return (steer for steer in _steers(state, event.job_id) if steer.node == event.node)
 
 
 @reacts(RunStopped)
@@ -151,10 +233,11 @@ def owed_to_registered(state: State, at: At, event: NodeRegistered) -> list[Effe
 
 
 @owes_node
-def owed_to_node(state: State, node: NodeName) -> Iterator[LaunchRun | KillRun]:
-    """Yield the launches and deaths that runs owe to a node."""
+def owed_to_node(state: State, node: NodeName) -> Iterator[LaunchRun | KillRun | SteerRun]:
+    """Yield the launches, changes and deaths that runs owe to a node."""
     for job_id in state.allocations.jobs_on(node):
         yield from (launch for launch in _launches(state, job_id) if launch.node == node)
+        yield from (steer for steer in _steers(state, job_id) if steer.node == node)
         yield from (kill for kill in _kills(state, job_id) if kill.node == node)
 
 
@@ -189,3 +272,10 @@ def kills_owed(state: State) -> Iterator[KillRun]:
     """Yield every death that is owed, by job."""
     for job_id in state.allocations.jobs():
         yield from _kills(state, job_id)
+
+
+@owes(SteerRun)
+def steers_owed(state: State) -> Iterator[SteerRun]:
+    """Yield what was changed of runs since their start, by job."""
+    for job_id in state.allocations.jobs():
+        yield from _steers(state, job_id)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from spur.projections.jobs import JobRow
-from spur.projections.runrows import RunRow
+from spur.projections.runrows import RunRow, is_paused
 from spur.values.ids import JobId, PartitionName
 from spur.values.states import JobState, Phase
 from spur.wire.jobs import JobFilter
@@ -27,7 +27,7 @@ def shown_state(run: RunRow) -> JobState:
     if run.phase is Phase.PENDING:
         return JobState.PENDING
     if run.phase is Phase.RUNNING:
-        return JobState.RUNNING
+        return JobState.SUSPENDED if is_paused(run) else JobState.RUNNING
     if run.stop is not None:
         return run.stop.state
     return JobState.COMPLETED if run.end is None else run.end.state

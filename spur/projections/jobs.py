@@ -29,7 +29,7 @@ from spur.projections.apply import At, applies
 from spur.projections.attachments import amend_attachments, pack_attachments
 from spur.projections.counters import JOB_ID_COUNTER, counter, raise_counter
 from spur.projections.dependencies import put_dependency
-from spur.projections.runrows import PastRun, PastRunsRow, RunRow
+from spur.projections.runrows import Course, PastRun, PastRunsRow, RunRow, counted_from_ns
 from spur.projections.runs import IllegalTransition, run_in
 from spur.projections.tables import Row
 from spur.values.arrays import TaskSet
@@ -202,8 +202,14 @@ def apply_job_spec_changed(state: State, at: At, event: JobSpecChanged) -> None:
         put_dependency(state, event.job_id, event.spec.dependency)
     limit_s = event.spec.time_limit_s
     if run.started is not None and limit_s is not None and limit_s != job.spec.time_limit_s:
-        limit_ns = run.started.start_ns + limit_s * 1_000_000_000 if limit_s else 0
-        state.runs.put(event.job_id, replace(run, started=replace(run.started, limit_ns=limit_ns)))
+        began_ns = counted_from_ns(run.started)
+        former = run.started.course or Course(0, False, 0, 0)
+        started = replace(
+            run.started,
+            limit_ns=began_ns + limit_s * 1_000_000_000 if limit_s else 0,
+            course=replace(former, index=at.index),
+        )
+        state.runs.put(event.job_id, replace(run, started=started))
 
 
 @applies(JobTextsChanged)

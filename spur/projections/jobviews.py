@@ -169,6 +169,7 @@ def job_view(state: State, job_id: JobId) -> JobView:
     elif started is not None:
         exit_code, signal = started.exit_code, started.signal
     pending = run.phase is Phase.PENDING
+    course = None if started is None else started.course
     waits = state.dependencies.get(job_id)
     return JobView(
         job_id,
@@ -197,6 +198,9 @@ def job_view(state: State, job_id: JobId) -> JobView:
         signal,
         () if started is None else started.shares,
         _shown_dependency(state, waits),
+        course is not None and course.paused,
+        0 if course is None else course.turned_ns,
+        0 if course is None else course.ran_ns,
     )
 
 

@@ -15,6 +15,7 @@ from spur.values.tres import NodeShare
 
 __all__ = [
     "FINAL",
+    "Course",
     "EndNote",
     "PastRun",
     "PastRunsRow",
@@ -22,14 +23,30 @@ __all__ = [
     "StartedRun",
     "StopNote",
     "all_final",
+    "counted_from_ns",
     "end_of",
+    "is_paused",
     "limit_of",
     "position_of_node",
+    "ran_ns",
     "with_node_state",
 ]
 
 FINAL = frozenset({NodeShareState.ENDED, NodeShareState.VOID, NodeShareState.DEAD})
 """States of a node's share after which the attempt can't live there."""
+
+
+class Course(Row, frozen=True):
+    """How a run goes on, once something was changed of it after its start."""
+
+    index: int
+    """The entry that changed it last; what nodes are told is named by it."""
+    paused: bool
+    """Whether its processes stand still."""
+    turned_ns: int
+    """When it was suspended or resumed last; 0 for never."""
+    ran_ns: int
+    """How long it had run by then."""
 
 
 class StartedRun(Row, frozen=True):
@@ -42,7 +59,7 @@ class StartedRun(Row, frozen=True):
     """A `NodeShareState` for each share, in the same order."""
     start_ns: int
     limit_ns: int
-    """When its time limit is reached; 0 is never."""
+    """When its time limit is reached; 0 is never. Of a suspended one: if it had gone on then."""
     launches: int
     """How many attempts this run has had."""
     end_ns: int
@@ -51,6 +68,8 @@ class StartedRun(Row, frozen=True):
     """Of the first node, where the script runs; 0 before it ended."""
     signal: int
     out_of_memory: bool
+    course: Course | None
+    """None while it goes on as it was started."""
 
 
 class StopNote(Row, frozen=True):
@@ -115,6 +134,25 @@ class PastRunsRow(Row, frozen=True):
     runs: tuple[PastRun, ...]
 
 
+def is_paused(row: RunRow) -> bool:
+    """Whether a run is suspended, or was when it ended."""
+    return row.started is not None and row.started.course is not None and row.started.course.paused
+
+
+def counted_from_ns(started: StartedRun) -> int:
+    """Return when the run began, had it never been suspended: what its limit counts from."""
+    course = started.course
+    return course.turned_ns - course.ran_ns if course and course.turned_ns else started.start_ns
+
+
+def ran_ns(started: StartedRun, now_ns: int) -> int:
+    """Return for how long a run ran until a time, without what it stood still."""
+    course = started.course
+    if course is not None and course.paused:
+        return course.ran_ns
+    return max(now_ns - counted_from_ns(started), 0)
+
+
 def position_of_node(started: StartedRun, node: NodeName) -> int | None:
     """Return the node's place among the shares; None when the run has nothing there."""
     for position, share in enumerate(started.shares):
@@ -163,8 +201,8 @@ def with_node_state(
 
 
 def limit_of(_: JobId, row: RunRow) -> int | None:
-    """Return when a running run reaches its time limit; None when it never does."""
-    if row.phase is not Phase.RUNNING or row.started is None:
+    """Return when a running run reaches its time limit; None when it never does as it is."""
+    if row.phase is not Phase.RUNNING or row.started is None or is_paused(row):
         return None
     return row.started.limit_ns or None
 

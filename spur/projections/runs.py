@@ -21,20 +21,26 @@ from spur.events.runs import (
     ReportVoided,
     RunEnded,
     RunReported,
+    RunResumed,
     RunStopped,
+    RunSuspended,
 )
 from spur.projections.agents import note_report
 from spur.projections.apply import At, applies
 from spur.projections.runrows import (
     FINAL,
+    Course,
     EndNote,
     RunRow,
     StartedRun,
     StopNote,
     all_final,
+    is_paused,
     position_of_node,
+    ran_ns,
     with_node_state,
 )
+from spur.projections.steprows import moved_limits
 from spur.values.errors import SpurError
 from spur.values.ids import JobId, NodeName
 from spur.values.states import Hold, NodeShareState, Phase, Reason
@@ -102,6 +108,7 @@ def apply_job_started(state: State, at: At, event: JobStarted) -> None:
         0,
         0,
         False,
+        None,
     )
     row = RunRow(
         run.number,
@@ -201,6 +208,35 @@ def apply_node_cut_off(state: State, at: At, event: NodeCutOff) -> None:
         raise IllegalTransition(f"{event.state.name} is no way to lose a node")
     end_ns = at.time_ns if event.state is NodeShareState.DEAD else 0
     state.runs.put(event.job_id, with_node_state(run, position, event.state, end_ns=end_ns))
+
+
+@applies(RunSuspended)
+def apply_run_suspended(state: State, at: At, event: RunSuspended) -> None:
+    """Note since when the run stands still, and how long it had run."""
+    run, started = _started(state, event.job_id, event.run, Phase.RUNNING)
+    if is_paused(run):
+        raise IllegalTransition(f"job {event.job_id} is suspended")
+    course = Course(at.index, True, at.time_ns, ran_ns(started, at.time_ns))
+    state.runs.put(event.job_id, replace(run, started=replace(started, course=course)))
+
+
+@applies(RunResumed)
+def apply_run_resumed(state: State, at: At, event: RunResumed) -> None:
+    """Let the run go on; its limit moves by what it stood still."""
+    run, started = _started(state, event.job_id, event.run, Phase.RUNNING)
+    former = started.course
+    if former is None or not former.paused:
+        raise IllegalTransition(f"job {event.job_id} is not suspended")
+    limit_ns = started.limit_ns
+    again = replace(
+        started,
+        limit_ns=limit_ns + at.time_ns - former.turned_ns if limit_ns else 0,
+        course=Course(at.index, False, at.time_ns, former.ran_ns),
+    )
+    state.runs.put(event.job_id, replace(run, started=again))
+    if (steps := state.steps.get(event.job_id)) is not None:
+        moved = moved_limits(steps, at.time_ns - former.turned_ns)
+        state.steps.put(event.job_id, moved)
 
 
 @applies(RunStopped)

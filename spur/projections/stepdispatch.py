@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from spur.events.runs import JobRelaunched, NodeCutOff, RunEnded, RunStopped
+from spur.events.runs import JobRelaunched, NodeCutOff, RunEnded, RunResumed, RunStopped
 from spur.events.steps import StepEnded, StepReported, StepSignalled, StepStarted, StepStopped
 from spur.projections.apply import At
 from spur.projections.react import Effect, effect, owes, owes_node, reacts
@@ -28,7 +28,10 @@ __all__ = ["KillStep", "LaunchStep", "SignalStep"]
 _RUN_IS_OVER = (RunStopped, NodeCutOff, JobRelaunched, RunEnded)
 
 
-@effect(table="steps", cleared_by=(StepReported, StepStopped, StepEnded, *_RUN_IS_OVER))
+@effect(
+    table="steps",
+    cleared_by=(StepReported, StepStopped, StepEnded, RunResumed, *_RUN_IS_OVER),
+)
 class LaunchStep(Effect, frozen=True):
     """Tell a node to launch its part of a step. What it executes comes over the step's stream."""
 
@@ -134,6 +137,12 @@ def launches_of_step(state: State, at: At, event: StepStarted) -> Iterator[Launc
     step = step_in(row, event.step_id)
     if row is not None and step is not None:
         yield from _launches(state, event.job_id, row, step)
+
+
+@reacts(RunResumed)
+def launches_of_resumed(state: State, at: At, event: RunResumed) -> Iterator[LaunchStep]:
+    """Say it anew to nodes that have not answered: the limits of the steps have moved."""
+    return (owed for owed in _owed(state, event.job_id) if isinstance(owed, LaunchStep))
 
 
 @reacts(StepStopped)

@@ -21,6 +21,7 @@ __all__ = [
     "earliest_limit",
     "ended_state",
     "is_over",
+    "moved_limits",
     "place_of_node",
     "step_in",
     "with_report",
@@ -82,6 +83,15 @@ def step_in(row: StepsRow | None, step_id: int) -> OpenStep | None:
 def with_step(row: StepsRow, changed: OpenStep) -> StepsRow:
     """Return the row with a step replaced."""
     steps = tuple(changed if step.step_id == changed.step_id else step for step in row.steps)
+    return replace(row, steps=steps)
+
+
+def moved_limits(row: StepsRow, by_ns: int) -> StepsRow:
+    """Return the row with the time limits of its steps reached so much later."""
+    steps = tuple(
+        replace(step, limit_ns=step.limit_ns + by_ns) if step.limit_ns else step
+        for step in row.steps
+    )
     return replace(row, steps=steps)
 
 

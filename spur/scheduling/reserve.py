@@ -84,4 +84,6 @@ def _end_of(state: State, job_id: JobId, now_ns: int, planned_ends: Mapping[JobI
     if run.phase is Phase.STOPPING or run.started is None:
         return now_ns
     limit_ns = run.started.limit_ns or run.started.start_ns + UNLIMITED_NS
+    if (course := run.started.course) is not None and course.paused:
+        limit_ns += now_ns - course.turned_ns  # as if it went on now
     return max(limit_ns, now_ns)

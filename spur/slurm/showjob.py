@@ -85,7 +85,11 @@ def _times(line: JobLine) -> Iterator[str]:
         f"StartTime={_moment(line, at.start_s(line))} EndTime={_moment(line, at.end_s(line))} "
         f"Deadline={at.deadline(line)}"
     )
-    yield f"SuspendTime=None SecsPreSuspend=0 LastSchedEval={submit} Scheduler=Main"
+    turned = _moment(line, job.turned_ns // _NS) if job.turned_ns else "None"
+    yield (
+        f"SuspendTime={turned} SecsPreSuspend={job.ran_ns // _NS} "
+        f"LastSchedEval={submit} Scheduler=Main"
+    )
 
 
 def _eligible_s(line: JobLine) -> int:

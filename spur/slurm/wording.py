@@ -89,6 +89,7 @@ _WORDINGS = {
     "step-too-large": Wording("More processors requested than permitted", 2005),
     "step-unavailable": Wording("Requested node configuration is not available", 2014),
     "job-pending": Wording("Job is pending execution", 2042),
+    "not-suspended": Wording("Job is not suspended", 2094),
     "invalid-feature": Wording("Invalid feature specification", 2025),
     "invalid-preference": Wording("Invalid preferred feature specification", 2025),
     "invalid-qos": Wording("Invalid qos specification", 2066),

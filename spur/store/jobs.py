@@ -55,6 +55,8 @@ def _open_run(job_id: int, run: int, at: At, *, eligible_ns: int | None) -> Row:
         "exit_code": 0,
         "signal": 0,
         "killed_by": None,
+        "paused_time_ns": None,
+        "paused_ns": 0,
         "script_end_ns": None,
         "script_exit_code": 0,
         "script_signal": 0,

@@ -8,7 +8,9 @@ from spur.events.runs import (
     NodeCutOff,
     RunEnded,
     RunReported,
+    RunResumed,
     RunStopped,
+    RunSuspended,
 )
 from spur.projections.apply import At
 from spur.store.folds import folds, person
@@ -72,6 +74,27 @@ def fold_run_reported(rows: Rows, at: At, event: RunReported) -> None:
 def fold_node_cut_off(rows: Rows, at: At, event: NodeCutOff) -> None:
     """Note until when the node was heard."""
     rows.run_nodes.change(event.job_id, event.run, event.node, last_seen_ns=event.last_seen_ns)
+
+
+@folds(RunSuspended)
+def fold_run_suspended(rows: Rows, at: At, event: RunSuspended) -> None:
+    """Note since when it stands still."""
+    rows.runs.change(
+        event.job_id, event.run, state=JobState.SUSPENDED.value, paused_time_ns=at.time_ns
+    )
+
+
+@folds(RunResumed)
+def fold_run_resumed(rows: Rows, at: At, event: RunResumed) -> None:
+    """Count what it stood still."""
+    run = rows.runs[event.job_id, event.run]
+    rows.runs.change(
+        event.job_id,
+        event.run,
+        state=JobState.RUNNING.value,
+        paused_time_ns=None,
+        paused_ns=run["paused_ns"] + at.time_ns - run["paused_time_ns"],
+    )
 
 
 @folds(RunStopped)

@@ -37,8 +37,10 @@ from spur.events.runs import (
     ReportVoided,
     RunEnded,
     RunReported,
+    RunResumed,
     RunSignalled,
     RunStopped,
+    RunSuspended,
 )
 from spur.events.steps import StepEnded, StepReported, StepSignalled, StepStarted, StepStopped
 from spur.store.tables import job_events, jobs
@@ -292,6 +294,18 @@ def tell_run_stopped(event: RunStopped, job_id: int) -> str:
     again = ", to wait again" if event.requeue else ""
     why = f" ({event.reason})" if event.reason is not Reason.NONE else ""
     return f"{_run(event.run)} is ended as {event.state}{why}{again}"
+
+
+@tells(RunSuspended)
+def tell_run_suspended(event: RunSuspended, job_id: int) -> str:
+    """Tell that it stands still."""
+    return f"{_run(event.run)} is suspended"
+
+
+@tells(RunResumed)
+def tell_run_resumed(event: RunResumed, job_id: int) -> str:
+    """Tell that it goes on."""
+    return f"{_run(event.run)} goes on"
 
 
 @tells(RunEnded)

@@ -43,10 +43,10 @@ __all__ = [
 NEVER_NS = 2**63 - 1
 """The end of what has not ended."""
 
-REVISION = "0001"
+REVISION = "0002"
 """The migration that leads to these tables: a model that is there already needs no other."""
 
-MODEL_VERSION = 1
+MODEL_VERSION = 2
 """Raised whenever the same events make other rows: a model of another number is made anew."""
 
 
@@ -155,6 +155,8 @@ runs = Table(
     Column("eligible_time_ns", BigInteger, nullable=True),
     Column("start_time_ns", BigInteger, nullable=True),
     Column("end_time_ns", BigInteger, nullable=False),
+    Column("paused_time_ns", BigInteger, nullable=True),
+    Column("paused_ns", BigInteger, nullable=False),
     Column("time_limit_s", BigInteger, nullable=True),
     Column("partition", Text, nullable=False),
     Column("batch_host", Text, nullable=False),
@@ -172,8 +174,10 @@ runs = Table(
 """One row a run: run 0 from submission, one more for each requeue. `record_index` is the entry that
 the record began with: of the opening, or for a task of an array, of the start. `eligible_time_ns`
 is null while nothing lets it start, `start_time_ns` for a run that never did. `end_time_ns` of one
-that has not ended is `NEVER_NS`, so that what was alive at a time is one range of an index. What
-its first node reported of the script is kept apart from how the run was recorded."""
+that has not ended is `NEVER_NS`, so that what was alive at a time is one range of an index.
+`paused_time_ns` is null unless it is suspended, or was when it ended; `paused_ns` is how long it
+was suspended before. What its first node reported of the script is kept apart from how the run
+was recorded."""
 
 run_nodes = Table(
     "run_nodes",

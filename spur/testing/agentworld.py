@@ -13,27 +13,22 @@ from dataclasses import dataclass, field
 from functools import partial
 from random import Random
 
-from spur.agent.machine import (
+from spur.agent.actions import (
     Action,
     Forget,
     Fork,
-    Found,
     Hold,
     Kill,
-    Machine,
-    Outbox,
     Prepare,
-    Report,
     Say,
     Send,
     Signal,
-    Stage,
+    Steer,
     Sweep,
     TakeClaim,
     Watch,
-    is_void,
-    void_claim,
 )
+from spur.agent.machine import Found, Machine, Outbox, Report, Stage, is_void, void_claim
 from spur.agent.manifest import AttemptName, Manifest, Outcome, Site, directory_name
 from spur.testing.orders import kill_order, order_for, orders, step_order
 from spur.values.errors import InvariantBroken
@@ -157,6 +152,8 @@ class AgentWorld:
                     self._later(self._kill, action.name)
                 case Signal():
                     self.told["signal"] += 1
+                case Steer():
+                    self.told["steer"] += 1
                 case Sweep():
                     self._later(self._sweep, action.name)
                 case Hold():

@@ -34,7 +34,15 @@ from spur.wire.cluster import (
     RemoveHost,
 )
 from spur.wire.declare import Attachment
-from spur.wire.jobs import HoldJob, JobChanges, ReleaseJob, SignalJob, UpdateJob
+from spur.wire.jobs import (
+    HoldJob,
+    JobChanges,
+    ReleaseJob,
+    ResumeJob,
+    SignalJob,
+    SuspendJob,
+    UpdateJob,
+)
 from spur.wire.joining import (
     CreateToken,
     HostCertified,
@@ -139,10 +147,13 @@ def _tell_one_life(hall: Hall) -> None:
         HoldJob(job_id, None, Hold.USER),
         ReleaseJob(job_id, None),
         UpdateJob(job_id, None, JobChanges(priority=5)),
+        UpdateJob(job_id, None, JobChanges(name="renamed")),
     ):
         hall.cluster.ask(request)
     hall.start(job_id)
     hall.cluster.ask(SignalJob(job_id, None, 10, Reach.ALL))
+    hall.cluster.ask(SuspendJob(job_id, None))
+    hall.cluster.ask(ResumeJob(job_id, None))
     hall.end(job_id)
     array_id = hall.submit(tasks=TaskSet(((1, 3, 1),)), throttle=2)
     hall.cluster.ask(UpdateJob(array_id, None, JobChanges(throttle=1)))

@@ -42,7 +42,9 @@ from spur.wire.jobs import (
     QueryJobs,
     ReleaseJob,
     RequeueJob,
+    ResumeJob,
     SignalJob,
+    SuspendJob,
     UpdateJob,
 )
 from spur.wire.nodes import MarkNodeLost, UpdateNodes
@@ -72,6 +74,7 @@ WEIGHTS: dict[str, int] = {
     "cancel_many": 1,
     "requeue": 3,
     "signal": 1,
+    "suspend": 2,
     "lose_node": 1,
     "return_node": 5,
     "take_down": 1,
@@ -262,6 +265,11 @@ class Lifecycles:
     def _signal(self) -> None:
         job_id = self._draw(self._jobs)
         self._ask(SignalJob(job_id, None, self._rng.choice((10, 12, 70)), Reach.ALL))
+
+    def _suspend(self) -> None:
+        rng, job_id = self._rng, self._draw(self._jobs)
+        kind = SuspendJob if rng.random() < 0.5 else ResumeJob
+        self._ask(kind(job_id, None))
 
     def _query(self) -> None:
         rng = self._rng

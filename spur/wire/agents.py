@@ -35,6 +35,7 @@ __all__ = [
     "Orders",
     "SignalOrder",
     "SignalStepOrder",
+    "SteerOrder",
 ]
 
 SESSION_SIZE = 16
@@ -207,8 +208,28 @@ class SignalStepOrder(Part, frozen=True, tag="signal-step"):
     """The log entry that says so; an agent acts once on it."""
 
 
+class SteerOrder(Part, frozen=True, tag="steer"):
+    """Let a node's part of a run stand still or go on, and say when its limit is reached."""
+
+    node: NodeName
+    job_id: JobId
+    run: int
+    attempt: int
+    paused: bool
+    limit_ns: int
+    """0 is never. Of a run that stands still: if it went on at once."""
+    index: int
+    """The log entry that says so; an agent obeys the newest alone."""
+
+
 Order: TypeAlias = (
-    LaunchOrder | KillOrder | SignalOrder | LaunchStepOrder | KillStepOrder | SignalStepOrder
+    LaunchOrder
+    | KillOrder
+    | SignalOrder
+    | SteerOrder
+    | LaunchStepOrder
+    | KillStepOrder
+    | SignalStepOrder
 )
 """Everything that an agent may be told to do."""
 

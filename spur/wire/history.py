@@ -102,7 +102,7 @@ class RunRecord(Part, frozen=True):
     end_ns: int
     """0 when it has not ended."""
     suspended_ns: int
-    """How long it was suspended altogether."""
+    """How long it was suspended, until it went on last."""
     time_limit_s: int | None
     """0 is without limit; None is the partition's default, and the run has not started."""
     partition: PartitionName
@@ -117,6 +117,8 @@ class RunRecord(Part, frozen=True):
     """Whether a lost node may still have had it alive when its end was recorded."""
     steps: tuple[StepRecord, ...]
     """The script, what holds its place, and its steps by number."""
+    suspended_since_ns: int = 0
+    """Since when it is suspended, or was when it ended; 0 for one that is not."""
 
 
 class JobRecord(Part, frozen=True):

@@ -34,8 +34,10 @@ __all__ = [
     "QueryJobs",
     "ReleaseJob",
     "RequeueJob",
+    "ResumeJob",
     "SignalJob",
     "SubmitJob",
+    "SuspendJob",
     "UpdateJob",
     "decode_kind",
     "page_views",
@@ -195,6 +197,22 @@ class RequeueJob(Request, frozen=True, tag="job.requeue"):
 
 
 @request
+class SuspendJob(Request, frozen=True, tag="job.suspend"):
+    """Let all processes of what runs of a job stand still, until it is resumed."""
+
+    job_id: JobId
+    tasks: TaskSet | None
+
+
+@request
+class ResumeJob(Request, frozen=True, tag="job.resume"):
+    """Let what is suspended of a job go on."""
+
+    job_id: JobId
+    tasks: TaskSet | None
+
+
+@request
 class QueryJobs(Request, frozen=True, tag="jobs.query"):
     """Return a slice of the jobs in order of their ids."""
 
@@ -265,6 +283,12 @@ class JobView(Part, frozen=True):
     """What it holds or held on each node, the batch host first."""
     dependency: DependencyView | None
     """What it still waits for in other jobs."""
+    paused: bool = False
+    """Whether it is suspended, or was when it ended."""
+    turned_ns: int = 0
+    """When it was suspended or resumed last; 0 for never."""
+    ran_ns: int = 0
+    """How long it had run by then."""
 
 
 class JobOwn(Part, frozen=True):

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from spur.agent.control import Kill, Signal
+from spur.agent.control import Kill, Signal, Steer
 from spur.agent.manifest import CLAIM, OUTCOME, Outcome
 from spur.agent.processes import kill_leftovers
 from spur.testing.attempts import SPEC, Life, Nursery, launch_order
@@ -461,3 +461,52 @@ def test_files_are_opened_with_the_rights_of_the_user(tmp_path: Path) -> None:
     )
     assert run(tmp_path, order).signal == 53
     assert precious.read_text() == "keep\n"
+
+
+def test_all_processes_of_a_suspended_job_stand_still_until_it_goes_on(tmp_path: Path) -> None:
+    """A script and what it started count on; suspended, nothing counts, resumed, all does."""
+    work = here(tmp_path)
+    count = "while :; do echo >> {}; sleep 0.01; done"
+    script = f"#!/bin/bash\n({count.format('child')}) & {count.format('script')}\n".encode()
+    files = [tmp_path / "work/child", tmp_path / "work/script"]
+
+    def sizes() -> list[int]:
+        return [path.stat().st_size if path.exists() else 0 for path in files]
+
+    async def story(nursery: Nursery) -> None:
+        life = await nursery.begin(launch_order(script=script, directory=work))
+        await becomes(lambda: all(sizes()))
+        life.tell(Steer(True, 0, 7))
+        still = sizes()
+        await asyncio.sleep(0.2)
+        assert sizes() == still
+        life.tell(Steer(False, 0, 9))
+        life.tell(Steer(True, 0, 8))  # came late
+        await becomes(lambda: all(now > then for now, then in zip(sizes(), still, strict=True)))
+        life.tell(Steer(True, 0, 10))
+        life.tell(Kill("CANCELLED", 30))
+        await life.gone.wait()
+        assert life.outcome().signal == signal.SIGTERM
+
+    with_nursery(tmp_path / "spool", story)
+
+
+def test_the_early_warning_follows_a_limit_that_moves(tmp_path: Path) -> None:
+    """A job wants SIGUSR1 a minute before its end, which is brought forward while it runs."""
+    script = (
+        b"#!/bin/bash\ntrap 'echo warned; exit 0' USR1; echo up\nwhile :; do sleep 0.01; done\n"
+    )
+    order = launch_order(
+        script=script, directory=here(tmp_path), options=(("signal", b"B:USR1@60"),)
+    )
+    order = msgspec.structs.replace(order, limit_ns=time.time_ns() + 3600 * 10**9)
+
+    async def story(nursery: Nursery) -> None:
+        life = await nursery.begin(order)
+        await appears(tmp_path / "work/slurm-5.out", "up")
+        life.tell(Steer(False, time.time_ns() + 30 * 10**9, 7))
+        await life.gone.wait()
+        assert life.outcome().exit_code == 0
+
+    with_nursery(tmp_path / "spool", story)
+    assert "warned" in (tmp_path / "work/slurm-5.out").read_text()

@@ -15,7 +15,7 @@ from spur.testing.hall import SPEC, Hall
 from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
-from spur.values.states import Hold
+from spur.values.states import Hold, JobState
 from spur.wire.declare import Answer, Request
 from spur.wire.jobs import JobView, UpdateJob
 from spur.wire.nodes import ListNodes, NodeInfo, NodeList
@@ -320,3 +320,33 @@ def test_the_limit_of_a_running_job_moves(hall: Hall, scontrol: Asking) -> None:
     assert limit_s(hall.view(job_id)) == 1_200
     assert scontrol.says(f"update jobid {job_id} TimeLimit=-5", uid=USER_ID) == []
     assert limit_s(hall.view(job_id)) == 900
+
+
+def test_a_job_is_suspended_and_goes_on(hall: Hall, scontrol: Asking) -> None:
+    """An operator lets a job stand still; what is said of those that cannot is Slurm's."""
+    jobs = jobs_of(hall)
+    job_id, waits = jobs["runs"], jobs["waits"]
+    assert scontrol.says(f"suspend {job_id}") == []
+    assert hall.view(JobId(int(job_id))).state is JobState.SUSPENDED
+    assert scontrol.says(f"suspend {job_id}") == []
+    assert scontrol.says(f"resume {job_id}") == []
+    assert scontrol.says(f"resume {job_id}") == [f"Job is not suspended for job {job_id}"]
+    for keyword in ("suspend", "resume"):
+        assert scontrol.says(f"{keyword} {waits} 99999 abc") == [
+            f"Job is pending execution for job {waits}",
+            "Unexpected message received for job 99999",
+            "Invalid job id specified for job abc",
+        ]
+        assert scontrol.says(keyword) == [f"too few arguments for keyword:{keyword}"]
+        assert scontrol.says(f"{keyword} {job_id}", uid=USER_ID) == [
+            f"Access/permission denied for job {job_id}"
+        ]
+
+
+def test_wait_job_says_whether_its_nodes_are_ready(hall: Hall, scontrol: Asking) -> None:
+    """A script asks before it goes on; a job that waits or never was is a problem."""
+    jobs = jobs_of(hall)
+    assert scontrol.says(f"wait_job {jobs['waits']}") == [
+        f"scontrol: Problem running job {jobs['waits']}"
+    ]
+    assert scontrol.says("wait_job abc") == ["Invalid job_id abc"]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from spur.slurm.layers import Layer
 from spur.slurm.wording import SlurmError
 from spur_cli.registry import Command
-from spur_cli.slurm import jobcontrol, nodecontrol, shows
+from spur_cli.slurm import jobcontrol, nodecontrol, runcontrol, shows
 from spur_cli.slurm.session import Session, guarded
 
 __all__ = ["carry_out", "run"]
@@ -96,10 +96,13 @@ _VERBS: dict[str, Verb] = {
     "release": jobcontrol.release,
     "requeue": jobcontrol.requeue,
     "requeuehold": jobcontrol.requeue_hold,
+    "resume": runcontrol.resume,
     "show": _show,
+    "suspend": runcontrol.suspend,
     "uhold": jobcontrol.user_hold,
     "update": jobcontrol.update,
     "version": _version,
+    "wait_job": runcontrol.wait_job,
     "write": _write,
 }
 

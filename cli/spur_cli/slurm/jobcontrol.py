@@ -22,7 +22,16 @@ from spur_cli.slurm.people import LocalCalendar
 from spur_cli.slurm.queue import Queue, fetch_queue
 from spur_cli.slurm.session import Session
 
-__all__ = ["hold", "release", "requeue", "requeue_hold", "update", "user_hold"]
+__all__ = [
+    "done",
+    "for_all",
+    "hold",
+    "release",
+    "requeue",
+    "requeue_hold",
+    "update",
+    "user_hold",
+]
 
 _WORDS = {
     "invalid-dependency": "Job dependency problem",
@@ -44,30 +53,30 @@ def hold(session: Session, line: Layer, words: list[str]) -> int:
 
     def ask(name: JobName) -> Rejection | None:
         for kind in kinds:
-            refused = _do(session, HoldJob(name.job_id, name.tasks, kind))
+            refused = done(session, HoldJob(name.job_id, name.tasks, kind))
             if refused is None or refused.code != "not-permitted":
                 break
         return refused
 
-    return _for_all(session, "hold", words, ask, ends_with="slurm_suspend error")
+    return for_all(session, "hold", words, ask, ends_with="slurm_suspend error")
 
 
 def user_hold(session: Session, line: Layer, words: list[str]) -> int:
     """Keep jobs from starting until their owner lets them go."""
 
     def ask(name: JobName) -> Rejection | None:
-        return _do(session, HoldJob(name.job_id, name.tasks, Hold.USER))
+        return done(session, HoldJob(name.job_id, name.tasks, Hold.USER))
 
-    return _for_all(session, "uhold", words, ask, ends_with="slurm_suspend error")
+    return for_all(session, "uhold", words, ask, ends_with="slurm_suspend error")
 
 
 def release(session: Session, line: Layer, words: list[str]) -> int:
     """Lift holds."""
 
     def ask(name: JobName) -> Rejection | None:
-        return _do(session, ReleaseJob(name.job_id, name.tasks))
+        return done(session, ReleaseJob(name.job_id, name.tasks))
 
-    return _for_all(session, "release", words, ask, ends_with="slurm_suspend error")
+    return for_all(session, "release", words, ask, ends_with="slurm_suspend error")
 
 
 def requeue(session: Session, line: Layer, words: list[str]) -> int:
@@ -85,9 +94,9 @@ def _requeue(session: Session, keyword: str, words: list[str], *, hold_them: boo
     names = [word for word in words if word.lower() not in ("incomplete", "state=specialexit")]
 
     def ask(name: JobName) -> Rejection | None:
-        return _do(session, RequeueJob(name.job_id, name.tasks, hold_them))
+        return done(session, RequeueJob(name.job_id, name.tasks, hold_them))
 
-    return _for_all(session, keyword, names, ask)
+    return for_all(session, keyword, names, ask)
 
 
 def update(session: Session, line: Layer, words: list[str]) -> int:
@@ -213,7 +222,7 @@ def _longer(queue: Queue, name: JobName, asked: JobUpdate) -> JobUpdate:
 def _change(session: Session, name: JobName, asked: JobUpdate) -> Rejection | None:
     if asked.is_unreadable:
         return Rejection("invalid-dependency", "the dependency cannot be read")
-    return _do(session, UpdateJob(name.job_id, name.tasks, asked.changes, asked.attachments))
+    return done(session, UpdateJob(name.job_id, name.tasks, asked.changes, asked.attachments))
 
 
 def _sentence(refused: Rejection) -> str:
@@ -224,20 +233,24 @@ def _sentence(refused: Rejection) -> str:
 # -- shared
 
 
-def _do(session: Session, request: Request) -> Rejection | None:
+def done(session: Session, request: Request) -> Rejection | None:
+    """Ask for something; return why it is refused, or None."""
     answer = session.ask(request, Done)
     return answer if isinstance(answer, Rejection) else None
 
 
-def _for_all(
+def for_all(
     session: Session,
     keyword: str,
     words: list[str],
     ask: Callable[[JobName], Rejection | None],
     *,
     ends_with: str = "",
+    unknown: str = "",
 ) -> int:
     """Ask for each job that is named; what fails does not keep the others from being asked.
+
+    `unknown` is said of a job that is not there, where that is not the usual.
 
     Raises: SlurmError with one line for each failure.
     """
@@ -245,7 +258,7 @@ def _for_all(
         raise SlurmError(f"too few arguments for keyword:{keyword}")
     lines: list[str] = []
     for word in words:
-        told, last = _for_word(session, keyword, word, ask)
+        told, last = _for_word(session, keyword, word, ask, unknown)
         lines += told
         if told and last and ends_with:
             lines.append(f"{ends_with}: {last}")
@@ -255,7 +268,11 @@ def _for_all(
 
 
 def _for_word(
-    session: Session, keyword: str, word: str, ask: Callable[[JobName], Rejection | None]
+    session: Session,
+    keyword: str,
+    word: str,
+    ask: Callable[[JobName], Rejection | None],
+    unknown: str,
 ) -> tuple[list[str], str]:
     """Ask for each job of one word; return what failed, and how the last went."""
     requeues = keyword in ("requeue", "requeuehold")
@@ -276,6 +293,8 @@ def _for_word(
             last = _sentence(refused)
             if requeues:
                 last = _WORDS.get(refused.code) or sentence_of(refused)
+            if unknown and name is not None and refused.code == "unknown-job":
+                last = unknown
             if refused.code == "unknown-job" and name is not None and name.tasks is not None:
                 lines.append(_no_tasks(name, last))
                 last = ""

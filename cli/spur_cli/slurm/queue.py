@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from spur.slurm.bunches import Bunch
-from spur.slurm.columns.jobline import JobLine
+from spur.slurm.columns.jobline import JobLine, counted_from_ns
 from spur.slurm.jobids import TASKS_LETTERS
 from spur.values.errors import Rejection
 from spur.values.hostlist import format_hostlist, parse_hostlist
@@ -81,7 +81,7 @@ class Queue:
     def limit_s(self, job: JobView) -> int:
         """Return the job's time limit, or its partition's; 0 for none."""
         if job.limit_ns:
-            return (job.limit_ns - job.start_ns) // 1_000_000_000
+            return (job.limit_ns - counted_from_ns(job)) // 1_000_000_000
         if job.spec.time_limit_s is not None:
             return job.spec.time_limit_s
         partition = self.partitions.get(job.partition or job.spec.partitions[0])

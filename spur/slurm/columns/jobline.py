@@ -42,6 +42,7 @@ __all__ = [
     "batch_host",
     "command",
     "comment",
+    "counted_from_ns",
     "cpus",
     "cpus_per_task",
     "deadline",
@@ -261,9 +262,9 @@ def state_compact(line: JobLine) -> str:
 
 
 def priority(line: JobLine) -> int:
-    """Return its rank; 0 while it is held."""
+    """Return its rank; 0 while it is held or suspended."""
     job = line.job
-    if job.hold is not Hold.NONE:
+    if job.hold is not Hold.NONE or job.state is JobState.SUSPENDED:
         return 0
     return PRIORITY_UNRANKED if job.priority is None else job.priority
 
@@ -297,7 +298,14 @@ def used_s(line: JobLine) -> int:
     job = line.job
     if not job.start_ns:
         return 0
-    return max((job.end_ns or line.now_ns) - job.start_ns, 0) // _NS
+    if job.paused:
+        return job.ran_ns // _NS
+    return max((job.end_ns or line.now_ns) - counted_from_ns(job), 0) // _NS
+
+
+def counted_from_ns(job: JobView) -> int:
+    """Return when it began, had it never been suspended: what its limit counts from."""
+    return job.turned_ns - job.ran_ns if job.turned_ns else job.start_ns
 
 
 def time_used(line: JobLine) -> str:

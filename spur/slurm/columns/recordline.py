@@ -68,6 +68,7 @@ __all__ = [
     "submit",
     "submit_line",
     "suspended",
+    "suspended_s",
     "time_limit",
     "time_limit_raw",
     "working_directory",
@@ -251,7 +252,7 @@ def elapsed_s(line: RecordLine) -> int:
     start_s, end_s = _times(line)
     if not start_s:
         return 0
-    return max((end_s or line.now_s) - start_s - line.run.suspended_ns // _NS, 0)
+    return max((end_s or line.now_s) - start_s - suspended_s(line), 0)
 
 
 def elapsed(line: RecordLine) -> str:
@@ -274,9 +275,17 @@ def cpu_time_raw(line: RecordLine) -> str:
     return str(elapsed_s(line) * _cpus(line))
 
 
+def suspended_s(line: RecordLine) -> int:
+    """Return for how many seconds it was suspended."""
+    run = line.run
+    now_ns = run.end_ns or line.now_s * _NS
+    since_ns = max(now_ns - run.suspended_since_ns, 0) if run.suspended_since_ns else 0
+    return (run.suspended_ns + since_ns) // _NS
+
+
 def suspended(line: RecordLine) -> str:
     """Return how long it was suspended."""
-    return format_long_duration(line.run.suspended_ns // _NS)
+    return format_long_duration(suspended_s(line))
 
 
 def _reserved_s(line: RecordLine) -> int:

@@ -14,23 +14,13 @@ from enum import IntEnum
 
 import pytest
 
-from spur.agent.machine import (
-    Action,
-    Fork,
-    Found,
-    Kill,
-    Machine,
-    Outbox,
-    Prepare,
-    Signal,
-    Sweep,
-    TakeClaim,
-)
+from spur.agent.actions import Action, Fork, Kill, Prepare, Signal, Steer, Sweep, TakeClaim
+from spur.agent.machine import Found, Machine, Outbox
 from spur.agent.manifest import AttemptName, Manifest, Outcome, Site
 from spur.agent.reports import request_of
 from spur.controller.dispatcher import Dispatcher
 from spur.events.envelope import Actor
-from spur.projections.dispatch import KillRun, LaunchRun, SignalRun
+from spur.projections.dispatch import KillRun, LaunchRun, SignalRun, SteerRun
 from spur.projections.react import EFFECTS, Effect, resume
 from spur.projections.stepdispatch import KillStep, LaunchStep, SignalStep
 from spur.testing.builders import ADMIN
@@ -40,7 +30,7 @@ from spur.values.ids import JobId, NodeName
 from spur.values.states import Reach
 from spur.wire.agents import AttendOrders, NodeHealth, Orders
 from spur.wire.cluster import AddHost, HostAdded
-from spur.wire.jobs import CancelJob, SignalJob
+from spur.wire.jobs import CancelJob, JobChanges, ResumeJob, SignalJob, SuspendJob, UpdateJob
 from spur.wire.nodes import RegisterNode
 from spur.wire.runs import ReportAnswered
 from spur.wire.steps import CancelStep
@@ -141,6 +131,8 @@ class World:
                     self.perform(machine.gone(found))
                 case Signal():
                     self.count("signal", action.name)
+                case Steer():
+                    self.count("stop" if action.paused else "continue", action.name)
                 case TakeClaim():
                     self.perform(machine.voided(action.name, won=True))
                 case Sweep():
@@ -212,6 +204,16 @@ def signal_run(world: World) -> Callable[[], tuple[str, int, int | None]]:
     return cause
 
 
+def steer_run(world: World) -> Callable[[], tuple[str, int, int | None]]:
+    job_id = running(world)
+
+    def cause() -> tuple[str, int, int | None]:
+        world.hall.cluster.ask(SuspendJob(job_id, None), ADMIN)
+        return ("stop", job_id, None)
+
+    return cause
+
+
 def launch_step(world: World) -> Callable[[], tuple[str, int, int | None]]:
     job_id = running(world)
     return lambda: ("launch", job_id, world.hall.start_step(job_id, STEP))
@@ -241,6 +243,7 @@ STORIES: dict[type[Effect], Callable[[World], Callable[[], tuple[str, int, int |
     LaunchRun: launch_run,
     KillRun: kill_run,
     SignalRun: signal_run,
+    SteerRun: steer_run,
     LaunchStep: launch_step,
     KillStep: kill_step,
     SignalStep: signal_step,
@@ -305,3 +308,34 @@ def test_leader_of_a_lower_term_changes_nothing(kind: type[Effect]) -> None:
     acted = world.acted.copy()
     world.take(late)
     assert world.acted == acted
+
+
+def test_what_is_suspended_before_it_was_launched_stops_once_it_was() -> None:
+    """A job is suspended while its node has not heard of it; its step follows it."""
+    world = World()
+    job_id = started(world)
+    world.hall.start_step(job_id, STEP)
+    world.hall.cluster.ask(SuspendJob(job_id, None), ADMIN)
+    world.settle()
+    assert world.acted["launch", job_id, None] == 1
+    assert world.acted["stop", job_id, None] == 1
+    assert world.acted["stop", job_id, 0] == 1
+    world.lead()
+    world.settle()
+    assert world.acted["stop", job_id, None] == 1
+
+
+def test_only_the_newest_turn_counts_after_a_failover() -> None:
+    """A job is suspended, resumed and given more time while its node's agent is away."""
+    world = World()
+    job_id = running(world)
+    for request in (
+        SuspendJob(job_id, None),
+        ResumeJob(job_id, None),
+        UpdateJob(job_id, None, JobChanges(time_limit_s=7200)),
+    ):
+        world.hall.cluster.ask(request, ADMIN)
+    world.lead()
+    world.settle()
+    assert world.acted["stop", job_id, None] == 0
+    assert world.acted["continue", job_id, None] == 1

@@ -118,8 +118,9 @@ def test_run_belongs_to_a_job(connection: Connection) -> None:
     command.upgrade(configuration(connection), "head")
     insert = (
         "INSERT INTO runs (job_id, run, record_index, state, reason, attempt, open_time_ns,"
-        " end_time_ns, partition, batch_host, exit_code, signal, script_exit_code, script_signal,"
-        " unfenced) VALUES (7, 0, 1, 'PENDING', 'None', 0, 1, 9, '', '', 0, 0, 0, 0, 0)"
+        " end_time_ns, paused_ns, partition, batch_host, exit_code, signal, script_exit_code,"
+        " script_signal, unfenced)"
+        " VALUES (7, 0, 1, 'PENDING', 'None', 0, 1, 9, 0, '', '', 0, 0, 0, 0, 0)"
     )
     with pytest.raises(IntegrityError, match="FOREIGN KEY"):
         connection.execute(text(insert))
