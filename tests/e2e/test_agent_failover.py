@@ -6,6 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from msgspec.structs import replace
 
 from spur.controller.authority import Authority
 from spur.controller.birth import AUTHORITY_DIRECTORY
+from spur.controller.clocks import OFFSET_BYTES
 from spur.controller.enrol import NewAgent, enrol
 from spur.controller.logtool import show_events
+from spur.controller.settings import SETTINGS_FILE
 from spur.testing.agentprocess import AgentProcess
 from spur.testing.controllers import ControllerProcess, Controllers
 from spur.testing.errands import info, until
@@ -26,8 +29,8 @@ from spur.values.ids import JobId
 from spur.values.jobspec import JobText, encode_text
 from spur.values.states import JobState
 from spur.wire.cluster import Configured, Reconfigure
-from spur.wire.declare import Attachment
-from spur.wire.jobs import JobAccepted, JobFilter, JobPage, QueryJobs, page_views
+from spur.wire.declare import Attachment, Done
+from spur.wire.jobs import CancelJob, JobAccepted, JobFilter, JobPage, QueryJobs, page_views
 
 TIMEOUT_S = 4
 
@@ -57,6 +60,11 @@ class Place:
         self.controllers = Controllers.create(
             directory, 3, first_port=25660, settings="tick_ms = 20\n"
         )
+        for member in self.controllers.members:
+            clock = self._clock(member)
+            clock.write_bytes(bytes(OFFSET_BYTES))
+            with (member.directory / SETTINGS_FILE).open("a") as file:
+                file.write(f'clock_offset_file = "{clock}"\n')
         self.controllers.start()
         with self.controllers.blocking() as client:
             files = (ConfigFile(CONFIG_FILE, CONFIG),)
@@ -74,8 +82,17 @@ class Place:
         self.agent = AgentProcess(new.directory)
         self.agent.start()
 
-    def submit(self, lines: str) -> JobId:
-        """Submit a script that notes its beginning and its end."""
+    def _clock(self, member: ControllerProcess) -> Path:
+        return self.directory / f"clock-{member.directory.name}"
+
+    def set_clock(self, member: ControllerProcess, off_s: int) -> None:
+        """Let a controller's clock be off, from now on."""
+        content = (off_s * 1_000_000_000).to_bytes(OFFSET_BYTES, "little", signed=True)
+        with self._clock(member).open("r+b") as file:
+            file.write(content)
+
+    def submit(self, lines: str, **asked: int) -> JobId:
+        """Submit a script that notes its beginning and its end; `asked` is of its spec."""
         notes = self.directory / "notes"
         script = f"#!/bin/sh\necho b >> {notes}.$SLURM_JOB_ID\n{lines}\n"
         script += f"echo e >> {notes}.$SLURM_JOB_ID\n"
@@ -85,7 +102,7 @@ class Place:
             Attachment("environment", b"PATH=/usr/bin:/bin\0"),
             Attachment("text", encode_text(text)),
         )
-        request = replace(submission(SPEC), attachments=attachments)
+        request = replace(submission(replace(SPEC, **asked)), attachments=attachments)
         with self.controllers.blocking() as client:
             accepted = client.ask(request, JobAccepted)
         assert isinstance(accepted, JobAccepted)
@@ -94,6 +111,15 @@ class Place:
     def notes(self, job_id: int) -> str:
         path = self.directory / f"notes.{job_id}"
         return path.read_text().replace("\n", "") if path.exists() else ""
+
+    def cancel(self, job_id: JobId) -> None:
+        with self.controllers.blocking() as client:
+            assert isinstance(client.ask(CancelJob(job_id, None), Done), Done)
+
+    def stamps_s(self) -> list[float]:
+        """Return the times of the log's entries."""
+        rows = show_events(str(self.leader().directory))
+        return [datetime.fromisoformat(row["time"]).timestamp() for row in rows]
 
     def state(self, job_id: JobId) -> JobState:
         with self.controllers.blocking() as client:
@@ -203,3 +229,35 @@ def test_new_leader_gives_the_node_its_whole_time(place: Place) -> None:
     finally:
         os.kill(place.agent.pid, signal.SIGCONT)
         leader.start()
+
+
+@pytest.mark.parametrize("off_s", [3600, -3600], ids=["ahead", "behind"])
+def test_leader_whose_clock_is_an_hour_off_leads_no_more(place: Place, off_s: int) -> None:
+    """Its clock is set while one job runs, and another is to begin in half an hour.
+
+    Nothing falls due for it, and what is stamped goes on with the time of the others. A clock that
+    is ahead does not come to lead either when one of the two others dies.
+    """
+    began_s = time.time()
+    running = place.submit("sleep 600", time_limit_s=120)
+    waiting = place.submit("true", begin_ns=int((began_s + 1800) * 1e9))
+    until("it runs", lambda: place.notes(running) == "b")
+    wrong = place.leader()
+    place.set_clock(wrong, off_s)
+    try:
+        until("another one leads", lambda: place.leader() is not wrong)
+        if off_s > 0:
+            place.leader().kill()
+        after = place.submit("true")
+        until("it ran", lambda: place.state(after) is JobState.COMPLETED)
+        time.sleep(1.0)
+        assert place.leader() is not wrong
+        assert place.state(running) is JobState.RUNNING
+        assert place.state(waiting) is JobState.PENDING
+        assert abs(place.stamps_s()[-1] - time.time()) < 2
+    finally:
+        place.set_clock(wrong, 0)
+        place.controllers.start()
+        for job_id in (running, waiting):
+            place.cancel(job_id)
+    until("it ended", lambda: place.state(running) is JobState.CANCELLED)
