@@ -56,6 +56,7 @@ from spur.wire.texts import JobScript, JobTexts, JobTextView, ReadScript, ReadTe
 from spur_cli.commands.sacct import show
 from spur_cli.slurm.people import LocalCalendar, Viewpoint
 from spur_cli.slurm.session import Session
+from spur_cli.slurm.signals import Signals
 
 HERE = Path(__file__).parent
 SCENE: dict[str, Any] = json.loads(  # as recorded: texts and statuses
@@ -414,7 +415,9 @@ class Recorded(Session):
         super().__init__("sacct", environment)
         self._connection = connection
 
-    def ask(self, request: Request, expected: type[A], *, is_held: bool = False) -> A | Rejection:
+    def ask(
+        self, request: Request, expected: type[A], *, held_with: Signals | None = None
+    ) -> A | Rejection:
         """Answer as the controller would."""
         answer: Answer
         if isinstance(request, QueryRecords):

@@ -29,6 +29,7 @@ from spur.wire.declare import Answer, Request
 from spur_cli.commands.sacctmgr import execute
 from spur_cli.slurm import accountadds
 from spur_cli.slurm.session import Session
+from spur_cli.slurm.signals import Signals
 
 HERE = Path(__file__).parent
 SITE = HERE.parent / "data" / "slurm" / "cluster"
@@ -47,7 +48,9 @@ class Asking(Session):
         self._cluster = cluster
         self._who = actor(UIDS[user])
 
-    def ask(self, request: Request, expected: type[A], *, is_held: bool = False) -> A | Rejection:
+    def ask(
+        self, request: Request, expected: type[A], *, held_with: Signals | None = None
+    ) -> A | Rejection:
         answer = self._cluster.ask(request, self._who)
         assert isinstance(answer, (expected, Rejection))
         return answer

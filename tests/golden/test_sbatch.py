@@ -32,6 +32,7 @@ from spur.wire.texts import JobTexts, JobTextView, ReadTexts
 from spur_cli.commands.sbatch import submit
 from spur_cli.slurm.session import Session
 from spur_cli.slurm.shows import show_jobs
+from spur_cli.slurm.signals import Signals
 
 HERE = Path(__file__).parent
 CLUSTER = HERE.parent / "data" / "slurm" / "cluster"
@@ -54,7 +55,9 @@ class Asking(Session):
         self.cluster = cluster
         self.texts: dict[JobId, bytes] = {}
 
-    def ask(self, request: Request, expected: type[A], *, is_held: bool = False) -> A | Rejection:
+    def ask(
+        self, request: Request, expected: type[A], *, held_with: Signals | None = None
+    ) -> A | Rejection:
         answer: Answer | Rejection
         if isinstance(request, ReadTexts):
             views = [JobTextView(each, self.texts[each], False) for each in request.job_ids]

@@ -21,6 +21,7 @@ from spur.wire.jobs import JobView, UpdateJob
 from spur.wire.nodes import ListNodes, NodeInfo, NodeList
 from spur_cli.commands.scontrol import carry_out
 from spur_cli.slurm.session import Session
+from spur_cli.slurm.signals import Signals
 
 A = TypeVar("A", bound=Answer)
 
@@ -37,7 +38,9 @@ class Asking(Session):
         self.uid = 0
         self.amended: dict[str, bytes] = {}
 
-    def ask(self, request: Request, expected: type[A], *, is_held: bool = False) -> A | Rejection:
+    def ask(
+        self, request: Request, expected: type[A], *, held_with: Signals | None = None
+    ) -> A | Rejection:
         answer = self.hall.cluster.ask(request, actor(self.uid))
         if isinstance(request, UpdateJob):
             self.amended = {each.name: each.content for each in request.attachments}

@@ -27,6 +27,7 @@ from spur.wire.declare import Answer, Request
 from spur.wire.nodes import NodeList
 from spur_cli.commands.sinfo import show
 from spur_cli.slurm.session import Session
+from spur_cli.slurm.signals import Signals
 
 HERE = Path(__file__).parent
 CLUSTER = HERE.parent / "data" / "slurm" / "cluster"
@@ -87,7 +88,9 @@ class Asking(Session):
     def is_root(self) -> bool:
         return self._user == "root"
 
-    def ask(self, request: Request, expected: type[A], *, is_held: bool = False) -> A | Rejection:
+    def ask(
+        self, request: Request, expected: type[A], *, held_with: Signals | None = None
+    ) -> A | Rejection:
         answer = self._cluster.ask(request)
         if isinstance(answer, NodeList):
             nodes = [

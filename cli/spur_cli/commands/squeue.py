@@ -131,10 +131,10 @@ def _steps(session: Session, line: Layer, values: Values, wanted: JobFilter | No
         layout = parse_format(fields.get("format", STEP_FORMAT), STEPS_BY_LETTER)
     for name in layout.unknown:
         session.complain(f"Invalid job step format specification: {name}")
-    _write_header(values, layout.header())
     found = [] if wanted is None else fetch_steps(session, wanted)
     if isinstance(found, Rejection):
         raise SlurmError(f"slurm_load_jobs error: {sentence_of(found)}", *_hint(found))
+    _write_header(values, layout.header())
     lines = sorted((row for row in found if is_meant(row, words)), key=by_partition)
     sys.stdout.write("".join(f"{text}\n" for text in layout.lines(lines)))
     return 0

@@ -244,7 +244,7 @@ def _start(
     pause_s = FIRST_RETRY_S
     told = ""
     while True:
-        answer = session.ask(request, StepAccepted, is_held=True)
+        answer = session.ask(request, StepAccepted, held_with=signals)
         if not isinstance(answer, Rejection):
             if told:
                 sys.stderr.write(f"srun: Step created for job {job.job_id}\n")

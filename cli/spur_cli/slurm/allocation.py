@@ -121,7 +121,7 @@ def obtain(
             attachments=(Attachment("text", encode_text(submission.text)),),
         ),
         JobAccepted,
-        is_held=True,
+        held_with=signals,
     )
     if isinstance(answer, Rejection):
         raise _refused(session, submission, answer)

@@ -18,6 +18,8 @@ from spur_cli.output.terminal import shielded
 
 if TYPE_CHECKING:
     from spur.client.blocking import BlockingClient
+    from spur.client.faults import OutcomeUnknown
+    from spur_cli.slurm.signals import Signals
 
 __all__ = ["Session", "guarded", "overview"]
 
@@ -154,34 +156,58 @@ class Session:
         sys.stderr.write(f"{self.program}: error: {text}\n")
 
     # -- the cluster
-    def ask(self, request: Request, expected: type[A], *, is_held: bool = False) -> A | Rejection:
+    def ask(
+        self, request: Request, expected: type[A], *, held_with: Signals | None = None
+    ) -> A | Rejection:
         """Return the answer; one that cannot be had is a Rejection like any other no.
 
-        With `is_held` a request that was sent is asked for again under its id until what became of
-        it is known, for `HELD_S`: what it obtains is held by this command and by nobody else.
+        With `held_with` a request that was sent is asked for again under its id until what became
+        of it is known, for `HELD_S`: what it obtains is held by this command and by nobody else.
+        A signal ends that at once.
         """
         from spur.client.faults import OutcomeUnknown, Unreachable
 
         client = self._connected()
-        until_s = time.monotonic() + (HELD_S if is_held else 0)
-        request_id, since = None, None
         try:
-            while True:
-                try:
-                    return client.ask(
-                        request, expected, request_id=request_id, since=since, warn=self._warn
-                    )
-                except Unreachable as error:
-                    # Before this try somebody may have taken it.
-                    if request_id is None or time.monotonic() > until_s:
-                        return Rejection(error.code, str(error))
-                    time.sleep(AGAIN_S)
-                except OutcomeUnknown as error:
-                    if time.monotonic() > until_s:
-                        return Rejection(error.code, str(error))
-                    request_id, since = error.request_id, error.since
+            return client.ask(request, expected, warn=self._warn)
+        except Unreachable as error:
+            return Rejection(error.code, str(error))
+        except OutcomeUnknown as error:
+            if held_with is None:
+                return Rejection(error.code, str(error))
+            return self._ask_on(request, expected, error, held_with)
         except ValueError as error:
             raise OperatorFault(str(error)) from error
+
+    def _ask_on(
+        self, request: Request, expected: type[A], unknown: OutcomeUnknown, signals: Signals
+    ) -> A | Rejection:
+        """Ask for what became of a request until that is known, or a signal or the time ends it."""
+        from spur.client.faults import OutcomeUnknown, Unreachable
+        from spur_cli.slurm.signals import Interrupted
+
+        client, until_s = self._connected(), time.monotonic() + HELD_S
+        request_id, since = unknown.request_id, unknown.since
+        last: OutcomeUnknown | Unreachable = unknown
+        try:
+            with signals.interrupting():
+                while time.monotonic() <= until_s:
+                    try:
+                        return client.ask(
+                            request, expected, request_id=request_id, since=since, warn=self._warn
+                        )
+                    except Unreachable as error:
+                        # Before this try somebody may have taken it.
+                        last = error
+                        time.sleep(AGAIN_S)
+                    except OutcomeUnknown as error:
+                        last, since = error, error.since
+        except Interrupted:
+            # Half of a reply may lie in the connection.
+            self.close()
+            self._client = None
+            return Rejection("outcome-unknown", f"interrupted by a signal: {unknown}")
+        return Rejection(last.code, str(last))
 
     def _connected(self) -> BlockingClient:
         from spur.client.blocking import BlockingClient

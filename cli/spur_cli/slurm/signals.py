@@ -5,13 +5,21 @@ from __future__ import annotations
 import os
 import select
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-__all__ = ["FORWARDED", "Signals"]
+__all__ = ["FORWARDED", "Interrupted", "Signals"]
 
 FORWARDED = (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGWINCH, signal.SIGURG)
 """What srun passes on to its tasks."""
 
-_TAKEN = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCONT)
+_ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+_TAKEN = (*_ENDS, signal.SIGCONT)
+
+
+class Interrupted(BaseException):
+    """A signal that ends a command came while it waited for somebody else."""
 
 
 class Signals:
@@ -21,8 +29,9 @@ class Signals:
         """Begin to catch."""
         self.fd, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        self._is_ended = self._raises = False
         for number in (*_TAKEN, *FORWARDED):
-            signal.signal(number, _noted)
+            signal.signal(number, self._noted)
 
     def close(self) -> None:
         """Take no more note of signals; their handlers stay."""
@@ -40,9 +49,25 @@ class Signals:
     def wait(self, seconds: float) -> bool:
         """Wait, at most so long, for a signal that ends a command; whether there was one."""
         readable, _, _ = select.select([self.fd], [], [], seconds)
-        ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-        return bool(readable) and any(number in ends for number in self.taken())
+        return bool(readable) and any(number in _ENDS for number in self.taken())
 
+    @contextmanager
+    def interrupting(self) -> Iterator[None]:
+        """Let a signal that ends a command cut short what is done in here, by `Interrupted`.
 
-def _noted(number: int, frame: object) -> None:
-    """Do nothing: the number is in the pipe."""
+        One that came before cuts it short at once.
+        """
+        self._raises = True
+        try:
+            if self._is_ended:
+                raise Interrupted
+            yield
+        finally:
+            self._raises = False
+
+    def _noted(self, number: int, frame: object) -> None:
+        """Take note; the number is in the pipe as well."""
+        if number in _ENDS:
+            self._is_ended = True
+            if self._raises:
+                raise Interrupted

@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -85,23 +85,9 @@ class Desk(Session):
         super().__init__("srun", {})
         self.asked: list[Any] = []
 
-    def ask(self, request: Any, expected: Any, *, is_held: bool = False) -> Any:
+    def ask(self, request: Any, expected: Any, *, held_with: Signals | None = None) -> Any:
         self.asked.append(request)
         return Done()
-
-
-@pytest.fixture(name="signals")
-def signals_of_test() -> Iterator[Signals]:
-    """Catch signals, and let the test's own process have them back."""
-    former = {number: signal.getsignal(number) for number in signal.valid_signals()}
-    wakeup = signal.set_wakeup_fd(-1)
-    signals = Signals()
-    yield signals
-    signal.set_wakeup_fd(wakeup)
-    for number, handler in former.items():
-        if handler is not None and number not in (signal.SIGKILL, signal.SIGSTOP):
-            signal.signal(number, handler)
-    signals.close()
 
 
 def view(*counts: int) -> StepView:
