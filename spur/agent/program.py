@@ -37,6 +37,8 @@ class Setup(NamedTuple):
     """To run on; empty for any."""
     words: str
     """What sentences about the process begin with."""
+    prolog: bytes = b""
+    """What runs in the process before the program; empty for nothing."""
 
 
 def prepare(setup: Setup, user: User, *, tasks: int = 1) -> tuple[Setup, list[str]]:
@@ -139,7 +141,11 @@ def execute(
         if terminal:
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
         setup.environment[b"SLURM_TASK_PID"] = b"%d" % os.getpid()
-        os.execve(setup.path, setup.argv, setup.environment)
+        if setup.prolog:
+            from spur.agent.taskprolog import run_prolog  # for the few that have one
+
+            run_prolog(setup.prolog, setup.environment, setup.words)
+        os.execve(_found(setup), setup.argv, setup.environment)
     except OSError as error:
         number = error.errno or number
         sentence = f"{setup.words}execve(): {_unstartable(setup.path, error)}\n"

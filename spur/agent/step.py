@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import termios
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from spur.agent.attempt import Attempt
 from spur.agent.control import Kill
@@ -60,6 +64,9 @@ PROGRAM_WAIT_S = 60
 LINGER_S = 600
 """How long one who is attached may leave the rest of the output unread."""
 
+EPILOG_S = 5.0
+"""How long what follows a task may take."""
+
 ENDED_LINGER_S = 10.0
 """How long one whose connection broke off may take to come back to a step that was ended."""
 
@@ -92,6 +99,11 @@ class _Step:
         self.words = spoken_by(bool(attempt.manifest.site.host_name), order.node)
         self.tasks: dict[int, int] = {}
         """Rank of each process."""
+        self.epilogs: dict[int, Setup] = {}
+        """What runs after a task, by its rank."""
+        self.ends: dict[int, Callable[[], None]] = {}
+        """By process of what runs after a task: how it is ended when it takes too long."""
+        self.user: User | None = None
         self.statuses: list[int] = []
         self.inputs: dict[int, InputPipe] = {}
         self.outputs: list[OutputPipe] = []
@@ -168,13 +180,16 @@ class _Step:
         setup, said = prepare(self._setup(program, job), user, tasks=len(self.ranks))
         for sentence in said:
             self._say(sentence)
+        self.user = user
         try:
             for place, (rank, end) in enumerate(zip(self.ranks, ends, strict=True)):
                 own = setup.environment | task_environment(self.order, rank, user=user.name)
                 if program.gpu_binding:
                     mask = bound_gpus(program.gpu_binding, self.share.gpus, place)
                     _change(own, _gpu_environment(mask, job))
-                self._start(rank, end, setup._replace(environment=own), user)
+                words = program.several[place] if program.several else program.argv
+                path = words[0] if program.several else setup.path
+                self._start(rank, end, setup._replace(environment=own, argv=words, path=path), user)
         except OSError as error:
             self._say(f"{self.words}fork: {os.strerror(error.errno or 0)}")
             self.statuses.append(LAUNCH_FAILED_SIGNAL)
@@ -203,6 +218,9 @@ class _Step:
                     ends.append(_open_terminal(program.pty, opened))
                     self.terminal = os.dup(ends[-1].stdin)
                     continue
+                if program.pty is not None:
+                    # The terminal is the first task's alone.
+                    program = replace(program, **_NOWHERE)
                 names = FileFacts(
                     job_id=self.order.job_id,
                     array_id=self.order.job_id,
@@ -224,6 +242,9 @@ class _Step:
             execute(setup, end.files, user, parent, terminal=end.terminal)
         close_files(end.files)
         self.tasks[pid] = rank
+        if self.program is not None and self.program.task_epilog:
+            path = self.program.task_epilog
+            self.epilogs[rank] = setup._replace(path=path, argv=(path,), prolog=b"")
         self.tending.mains.add(pid)
         if end.stdin >= 0:
             last = b"\x04" if end.terminal else b""
@@ -284,6 +305,7 @@ class _Step:
             limits=(*program.limits, *self._limits(program, job)),
             cpus=bound_cpus(self.share.cpu_set, "" if job is None else job.task_plugin),
             words=self.words,
+            prolog=program.task_prolog,
         )
 
     def _limits(
@@ -296,7 +318,10 @@ class _Step:
     # -- the end
 
     def _exited(self, pid: int, status: int) -> None:
-        rank = self.tasks.pop(pid)
+        rank = self.tasks.pop(pid, None)
+        if rank is None:  # of an epilog nothing is told
+            self.tending.alarm(None, self.ends.pop(pid))
+            return
         self.statuses.append(status)
         exit_code, number, core = exit_of(status)
         self.stream.say(TaskEnded(rank, exit_code, number, core, False))
@@ -306,6 +331,23 @@ class _Step:
             self._balance()
         if status and self.program is not None and self.program.kill_on_bad_exit:
             self.tending.kill(Kill(JobState.CANCELLED, self.order.kill_wait_s))
+        self._run_epilog(rank)
+
+    def _run_epilog(self, rank: int) -> None:
+        """Run what follows a task; what it writes nobody sees."""
+        setup, user = self.epilogs.pop(rank, None), self.user
+        if setup is None or user is None or self.tending.killed is not None:
+            return
+        nothing = os.open(os.devnull, os.O_RDWR)
+        parent = os.getpid()
+        with contextlib.suppress(OSError):
+            pid = os.fork()
+            if not pid:
+                execute(setup, OpenFiles(nothing, nothing, nothing), user, parent)
+            self.tending.mains.add(pid)
+            self.ends[pid] = partial(_end, pid)
+            self.tending.alarm(EPILOG_S, self.ends[pid])
+        os.close(nothing)
 
     def _lingers(self) -> bool:
         """Once nothing lives: settle at once, then hand over what is left of the output."""
@@ -335,6 +377,12 @@ class _Step:
         )
 
 
+def _end(pid: int) -> None:
+    """End a process, if it is still there."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
 def _gpu_environment(gpus: int, job: LaunchOrder | None) -> dict[bytes, bytes | None]:
     """Return what tells a task of its GPUs; None for what must not be found."""
     indexes = ",".join(map(str, gpu_indexes(gpus))).encode()
@@ -353,6 +401,13 @@ def _change(environment: dict[bytes, bytes], changes: Mapping[bytes, bytes | Non
             environment[name] = value
 
 
+_NOWHERE = {
+    "stdin_path": b"/dev/null",
+    "stdout_path": b"/dev/null",
+    "stderr_path": b"/dev/null",
+}
+
+
 def _open_terminal(size: tuple[int, int], opened: list[int]) -> _Ends:
     """Return a terminal for a task, which is all three of its files."""
     ours, theirs = os.openpty()
@@ -361,6 +416,15 @@ def _open_terminal(size: tuple[int, int], opened: list[int]) -> _Ends:
     copy = os.dup(ours)  # one is read, the other written to, and each is closed by itself
     opened.append(copy)
     return _Ends(OpenFiles(theirs, theirs, theirs), copy, ours, -1, terminal=True)
+
+
+def _unbuffered() -> tuple[int, int]:
+    """Return the ends of a terminal that changes nothing: C libraries keep nothing back for it."""
+    ours, theirs = os.openpty()
+    modes = termios.tcgetattr(theirs)
+    modes[1] &= ~termios.OPOST
+    termios.tcsetattr(theirs, termios.TCSANOW, modes)
+    return ours, theirs
 
 
 def _open_task(program: Program, names: FileFacts, opened: list[int]) -> _Ends:
@@ -378,7 +442,7 @@ def _open_task(program: Program, names: FileFacts, opened: list[int]) -> _Ends:
         their_out = open_output(directory, name, program.appends)
         opened.append(their_out)
     else:
-        stdout, their_out = os.pipe()
+        stdout, their_out = _unbuffered() if program.is_unbuffered else os.pipe()
         opened += [stdout, their_out]
     if program.stderr_path:
         name = expand_pattern(program.stderr_path, names)

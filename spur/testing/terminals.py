@@ -10,6 +10,7 @@ What is typed is echoed: look for what only an answer can be.
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import subprocess
@@ -115,5 +116,5 @@ class Terminal:
             data = os.read(self._ours, 65536)
         except OSError:  # nobody has the other end any more
             return False
-        self._seen += data.decode("utf-8", "replace").replace("\r\n", "\n")
+        self._seen += re.sub("\r+\n", "\n", data.decode("utf-8", "replace"))
         return bool(data)

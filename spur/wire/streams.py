@@ -147,6 +147,14 @@ class Program(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=66):
     """Rows and columns of a terminal for the first task; None for pipes."""
     gpu_binding: str = ""
     """How each task gets GPUs of its own; empty: all have all of the step."""
+    several: tuple[tuple[bytes, ...], ...] = ()
+    """The words of each task of this node in turn; empty: all have those of `argv`."""
+    task_prolog: bytes = b""
+    """What runs as part of each task before its program; empty for nothing."""
+    task_epilog: bytes = b""
+    """What runs after each task; empty for nothing."""
+    is_unbuffered: bool = False
+    """Whether what tasks write to the stream is told to them to be a terminal."""
 
 
 class Input(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=67):

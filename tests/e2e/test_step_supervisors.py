@@ -450,6 +450,43 @@ def test_a_terminal_is_one(tmp_path: Path) -> None:
     tell(tmp_path, story)
 
 
+def test_the_terminal_is_the_first_tasks_alone(tmp_path: Path) -> None:
+    """Srun --pty -n2: a shell for each, of which one has somebody who types."""
+    script = b"tty -s && echo typed && exit 2; echo lost; echo lost >&2; cat"
+    client, _ = run(tmp_path, shell(script, pty=(24, 80)), tasks=(2,))
+    assert client.output(1, 0) == b"typed\r\n"
+    assert client.output(1, 1) == client.output(2, 1) == b""
+    assert client.ends() == {0: (2, 0), 1: (0, 0)}
+
+
+def test_tasks_execute_what_is_theirs_between_prolog_and_epilog(tmp_path: Path) -> None:
+    """Two programs in one step; what a prolog exports they find, an epilog knows its task."""
+    prolog, epilog = tmp_path / "prolog", tmp_path / "epilog"
+    prolog.write_text("#!/bin/sh\necho print before $SLURM_PROCID\necho export WORD=found\n")
+    epilog.write_text(f"#!/bin/sh\necho said; echo $WORD $SLURM_PROCID >> {tmp_path}/after\n")
+    for path in (prolog, epilog):
+        path.chmod(0o755)
+    what = program(
+        b"nosuch",
+        several=((b"printenv", b"WORD"), (b"bash", b"-c", b"exit 4")),
+        task_prolog=os.fsencode(prolog),
+        task_epilog=os.fsencode(epilog),
+    )
+    client, life = run(tmp_path, what, tasks=(2,))
+    assert client.output(1, 0) == b"before 0\nfound\n"
+    assert client.output(1, 1) == b"before 1\n"
+    assert client.ends() == {0: (0, 0), 1: (4, 0)}
+    assert sorted((tmp_path / "after").read_text().splitlines()) == ["0", "1"]
+    assert life.outcome().exit_code == 4
+
+
+def test_output_that_is_not_to_be_held_back_goes_to_a_terminal(tmp_path: Path) -> None:
+    """Srun --unbuffered: the C library sees one, and nothing is changed on the way."""
+    what = shell(b"test -t 1 && echo yes; test -t 0 || echo no", is_unbuffered=True)
+    client, _ = run(tmp_path, what)
+    assert client.output() == b"yes\nno\n"
+
+
 def test_tasks_see_the_gpus_and_the_place_of_their_job(tmp_path: Path) -> None:
     """A step of a job with GPUs: it uses one of them."""
     pools = (GresPool("gpu", "a100", 4, "", "", ("nvidia_gpu_env",)),)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spur.slurm.gpubind import gpu_binding
 from spur.slurm.layers import Layer
+from spur.slurm.multiprog import BadPrograms, Programs, parse_programs
 from spur.slurm.stepasks import options_inside, step_wish
 from spur.slurm.submission import merge, submission_of
 from spur.slurm.wording import SlurmError, error_line, sentence_of
@@ -32,8 +33,10 @@ from spur_cli.registry import Command
 from spur_cli.slurm.allocation import Allocation, Dial, look_up, obtain, release
 from spur_cli.slurm.forecasting import tell_forecast
 from spur_cli.slurm.people import LocalCalendar
+from spur_cli.slurm.rawterminal import terminal_of
 from spur_cli.slurm.session import Session, guarded
 from spur_cli.slurm.signals import Signals
+from spur_cli.slurm.steptasks import Tasks
 from spur_cli.slurm.submitting import here, with_node_files
 
 if TYPE_CHECKING:
@@ -48,6 +51,9 @@ QUIET_BUSY_S = 0.5
 
 FIRST_RETRY_S = 0.02
 LONGEST_RETRY_S = 2.0
+
+PROGRAMS_BYTES_MAX = 1 << 20
+"""Of a file that says what each task executes."""
 
 
 class _Started(NamedTuple):
@@ -78,10 +84,18 @@ def _srun(session: Session, arguments: list[str]) -> int:
         raise SlurmError(
             error_line("srun", "heterogeneous jobs are not honoured yet; nothing was done")
         )
+    _refuse_no_allocation(line)
+    tasks = Tasks(
+        words,
+        _programs(line, words[0]) if line.values.get("multi_prog") else None,
+        terminal_of(environment.values | line.values),
+    )
+    if tasks.programs is not None and "tasks" not in environment.values | line.values:
+        line.values["tasks"] = tasks.programs.tasks
     signals = Signals()
     job_id = line.values.get("job_id", environment.values.get("job_id"))
     if job_id is None or line.values.get("test_only"):
-        return _alone(session, environment, line, words, signals)
+        return _alone(session, environment, line, tasks, signals)
     job = look_up(session, JobId(job_id))
     if job is None:
         raise SlurmError(
@@ -91,7 +105,31 @@ def _srun(session: Session, arguments: list[str]) -> int:
             f"srun: Check SLURM_JOB_ID environment variable. Expired or invalid job {job_id}",
         )
     values = with_node_files(options_inside(environment, line), "srun")
-    return _step(session, Allocation(job, False), values, words, signals)
+    return _step(session, Allocation(job, False), values, tasks, signals)
+
+
+def _refuse_no_allocation(line: Layer) -> None:
+    """Raises: SlurmError for tasks that are to run without an allocation."""
+    if "no-allocate" in line.given:
+        sentence = "must specify a node list with -Z, --no-allocate."
+        if "nodelist" in line.given:
+            sentence = "--no-allocate is not honoured: nothing runs outside an allocation"
+        raise SlurmError(error_line("srun", sentence))
+
+
+def _programs(line: Layer, path: str) -> Programs:
+    """Read the file of --multi-prog. Raises: SlurmError."""
+    try:
+        with open(path, "rb") as file:
+            programs = parse_programs(path, file.read(PROGRAMS_BYTES_MAX))
+        if "tasks" in line.values:
+            programs.argv(line.values["tasks"], ())
+    except OSError as error:
+        sentence = f"Could not open multi_prog config file {path}"
+        raise SlurmError(error_line("srun", sentence)) from error
+    except BadPrograms as error:
+        raise SlurmError(*(error_line("srun", text) for text in str(error).split("\n"))) from error
+    return programs
 
 
 def _warn_of_binding(session: Session) -> None:
@@ -105,9 +143,10 @@ def _warn_of_binding(session: Session) -> None:
 
 
 def _alone(
-    session: Session, environment: Layer, line: Layer, words: list[str], signals: Signals
+    session: Session, environment: Layer, line: Layer, tasks: Tasks, signals: Signals
 ) -> int:
     """Run in an allocation of its own."""
+    words = tasks.words
     settings = merge(Layer({}, {}), environment, line, "srun")
     settings = settings._replace(values=with_node_files(settings.values, "srun"))
     values = settings.values
@@ -135,7 +174,7 @@ def _alone(
     )
     status = 1
     try:
-        status = _step(session, allocation, _in_own(values, allocation.job), words, signals)
+        status = _step(session, allocation, _in_own(values, allocation.job), tasks, signals)
     finally:
         release(session, allocation.job.job_id, status)
         if allocation.staying is not None:
@@ -197,11 +236,11 @@ def _step(
     session: Session,
     allocation: Allocation,
     values: dict[str, Any],
-    words: list[str],
+    tasks: Tasks,
     signals: Signals,
 ) -> int:
     """Start a step and stay with it until it ends; return its exit status."""
-    job = allocation.job
+    job, words = allocation.job, tasks.words
     if not allocation.is_ours and job.state is not JobState.RUNNING:
         sentence = "Job is pending execution" if job.state is JobState.PENDING else ""
         raise _no_step(job.job_id, sentence or "Job/step already completing or completed")
@@ -220,7 +259,7 @@ def _step(
         step=started.step,
         key=started.key,
         values=values,
-        words=words,
+        tasks=tasks,
         signals=signals,
         is_ours=allocation.is_ours,
         staying=allocation.staying,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
+import sys
 from contextlib import suppress
 from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from spur.client.address import UnixAddress, parse_address, parse_tcp_address
 from spur.client.locate import locate
@@ -26,6 +30,7 @@ from spur_cli.slurm.signals import Signals
 from spur_cli.slurm.staying import Staying
 from spur_cli.slurm.stepfiles import StepFiles, local_files
 from spur_cli.slurm.stepio import StepLoop
+from spur_cli.slurm.steptasks import Tasks
 from spur_cli.slurm.submitting import soft_limits
 
 __all__ = ["StepRun", "dial_agent"]
@@ -44,7 +49,7 @@ class StepRun:
         step: StepView,
         key: bytes,
         values: dict[str, Any],
-        words: list[str],
+        tasks: Tasks,
         signals: Signals,
         is_ours: bool,
         staying: Staying | None,
@@ -54,7 +59,7 @@ class StepRun:
         self._step = step
         self._key = key
         self._values = values
-        self._words = words
+        self._tasks = tasks
         self._signals = signals
         self._is_ours = is_ours
         self._staying = staying
@@ -67,6 +72,8 @@ class StepRun:
         files = local_files(
             self._values, job=self._job, step=self._step, user=user_name(self._step.uid)
         )
+        self._run_beside("prolog")
+        terminal = self._tasks.terminal
         loop = StepLoop(
             session=self._session,
             step=self._step,
@@ -75,14 +82,43 @@ class StepRun:
             signals=self._signals,
             values=self._values,
             staying=self._staying,
+            terminal=terminal,
         )
         try:
+            if terminal is not None:
+                terminal.enter()
             return loop.run()
         finally:
+            if terminal is not None:
+                terminal.leave()
             loop.close()
+            self._run_beside("epilog")
+
+    def _run_beside(self, which: str) -> None:
+        """Run what goes before or after a step, here. Source: srun(1) --prolog, --epilog."""
+        path = self._values.get(which, "")
+        if not path:
+            return
+        if not os.access(path, os.R_OK | os.X_OK):
+            why = os.strerror(errno.EACCES if os.path.exists(path) else errno.ENOENT)
+            sys.stderr.write(f"srun: Access denied for {path}: {why}\n")
+            return
+        own = {**allocation_environment(self._job), **step_environment(self._step, self._values)}
+        sys.stdout.flush()
+        import subprocess  # for the few that ask for it
+
+        with suppress(OSError):
+            subprocess.run(
+                [path, *self._tasks.words],
+                executable=path,
+                env={**os.environ, **own},
+                stdin=subprocess.DEVNULL,
+                check=False,
+            )
 
     def _open(self, files: StepFiles) -> list[NodeStream]:
         program = self._program(files)
+        several = self._tasks.several(sum(self._step.tasks))
         dial = partial(dial_agent, self._session)
         streams = []
         for place, share in enumerate(self._step.shares):
@@ -94,7 +130,8 @@ class StepRun:
             )
             splice = Splice(STREAM_VERSION, self._step.addresses[place], opening)
             stream = NodeStream(share.node, tasks, dial, stream_frames(splice))
-            stream.send(program)
+            own = tuple(several[task] for task in tasks) if several else ()
+            stream.send(replace(program, several=own))
             streams.append(stream)
         return streams
 
@@ -105,7 +142,7 @@ class StepRun:
         umask = os.umask(0o077)
         os.umask(umask)
         return Program(
-            argv=tuple(os.fsencode(word) for word in self._words),
+            argv=tuple(os.fsencode(word) for word in self._tasks.words),
             environment=self._environment(umask),
             working_directory=os.path.join(os.fsencode(os.getcwd()), directory),
             umask=umask,
@@ -115,8 +152,11 @@ class StepRun:
             stderr_path=files.stderr_pattern,
             appends=files.appends,
             kill_on_bad_exit=bool(values.get("kill_on_bad_exit")),
-            pty=None,
+            pty=None if self._tasks.terminal is None else self._tasks.terminal.size,
             gpu_binding=gpu_binding(values, self._session.environment),
+            task_prolog=_path_of(values.get("task_prolog", "")),
+            task_epilog=_path_of(values.get("task_epilog", "")),
+            is_unbuffered=bool(values.get("unbuffered")),
         )
 
     def _environment(self, umask: int) -> bytes:
@@ -129,6 +169,10 @@ class StepRun:
             "SLURM_UMASK": f"{umask:04o}",
             **_launch_environment(self._step.addresses),
         }
+        if self._tasks.terminal is not None:
+            rows, columns = self._tasks.terminal.size
+            own["SLURM_PTY_PORT"] = "0"
+            own["SLURM_PTY_WIN_COL"], own["SLURM_PTY_WIN_ROW"] = str(columns), str(rows)
         if self._is_ours:
             own["SLURM_SUBMIT_DIR"] = os.getcwd()
             own["SLURM_SUBMIT_HOST"] = os.uname().nodename
@@ -136,6 +180,11 @@ class StepRun:
         kept = exported(variables, None if export is None else os.fsencode(export))
         kept |= submitted_limits(soft_limits(), self._values.get("propagate"))
         return encode_environment(kept)
+
+
+def _path_of(text: str) -> bytes:
+    """Return a path from the root on; empty for none."""
+    return os.path.join(os.fsencode(os.getcwd()), os.fsencode(text)) if text else b""
 
 
 def _launch_environment(addresses: tuple[str, ...]) -> dict[str, str]:

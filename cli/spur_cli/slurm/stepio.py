@@ -26,10 +26,12 @@ from spur.wire.streams import (
     FromStep,
     Input,
     Output,
+    Resize,
     Signal,
     TaskEnded,
 )
 from spur_cli.slurm.nodestream import Lost, NodeStream
+from spur_cli.slurm.rawterminal import RawTerminal
 from spur_cli.slurm.session import Session
 from spur_cli.slurm.signals import FORWARDED, Signals
 from spur_cli.slurm.staying import Staying
@@ -73,6 +75,7 @@ class StepLoop:
         signals: Signals,
         values: dict[str, Any],
         staying: Staying | None = None,
+        terminal: RawTerminal | None = None,
     ) -> None:
         self._session = session
         self._step = step
@@ -81,12 +84,13 @@ class StepLoop:
         self._signals = signals
         self._values = values
         self._staying = staying
+        self._terminal = terminal
         self._name = f"StepId={step.job_id}.{step.step_id}"
         total = sum(step.tasks)
         self._labels = Labels(
             width=len(str(max(total - 1, 0))),
             is_labelled=bool(values.get("label")),
-            is_buffered=total > 1 and not values.get("unbuffered"),
+            is_buffered=total > 1 and not values.get("unbuffered") and terminal is None,
         )
         self._ended: dict[int, TaskEnded] = {}
         #: Ends that were not told yet, and until when they may wait.
@@ -333,8 +337,17 @@ class StepLoop:
             self._cancel(is_told=True)
         elif number == signal.SIGCONT:
             self._say("got SIGCONT")
-        elif number in FORWARDED and number != signal.SIGWINCH:
+        elif number == signal.SIGWINCH:
+            self._resize()
+        elif number in FORWARDED:
             self._signal(number)
+
+    def _resize(self) -> None:
+        """Give the first task's terminal the size of ours."""
+        if self._terminal is not None:
+            for stream in self._streams:
+                if 0 in stream.tasks and not stream.is_over:
+                    stream.send(Resize(*self._terminal.size))
 
     def _also_taken(self) -> list[int]:
         """Return the signals that came with one that ends srun, and are dealt with by that.
