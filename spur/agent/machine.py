@@ -95,6 +95,10 @@ class Stage(IntEnum):
     OVER = 8
 
 
+_BEGINS = (Stage.WAITING, Stage.PREPARING, Stage.FORKING, Stage.STARTED)
+"""How far one has come that may run yet, whose signals are kept for it."""
+
+
 # -- what the shell tells
 
 
@@ -172,6 +176,8 @@ class _Attempt:
     """The newest order to signal that was acted on."""
     steer: Steer | None = None
     """The newest order of how a run goes on; its steps follow it."""
+    signals: list[Signal] = field(default_factory=list)
+    """What came before the processes that it is for; they get it when they begin."""
 
 
 class Machine:
@@ -412,10 +418,15 @@ class Machine:
     ) -> list[Action]:
         """Send a signal once to the processes of a script or a step."""
         attempt = self._attempts.get(name)
-        if attempt is None or attempt.stage is not Stage.RUNNING or index <= attempt.signal_index:
+        if attempt is None or index <= attempt.signal_index:
             return []
         attempt.signal_index = index
-        return [Signal(name, signal, mains_only, index)]
+        order = Signal(name, signal, mains_only, index)
+        if attempt.stage is Stage.RUNNING:
+            return [order]
+        if attempt.stage in _BEGINS:
+            attempt.signals.append(order)
+        return []
 
     def _steer(self, steer: Steer) -> list[Action]:
         """Have all of a run that runs here go on as is said last."""
@@ -470,6 +481,8 @@ class Machine:
         holder = self._attempts.get(name._replace(step=None))
         if holder is not None and holder.steer is not None:
             actions.append(self._steered(name, holder.steer))
+        actions += attempt.signals
+        attempt.signals = []
         if attempt.kill is not None:
             actions.append(Kill(name, *attempt.kill))
         return actions

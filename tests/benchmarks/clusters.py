@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from spur.up.tool import down, environment, up
 from spur.values.config import ConfigFile
 from spur_cli.commands.link import make_names
 from spur_cli.conffiles import read_config_files
+from tests.benchmarks.figures import progress
 
 __all__ = ["Commands", "add_oracle", "layout_of", "our_cluster", "sides", "their_cluster", "ways"]
 
@@ -62,7 +62,7 @@ def our_cluster(directory: Path, options: argparse.Namespace) -> Iterator[Comman
     files: tuple[ConfigFile, ...] = read_config_files(options.oracle) if options.oracle else ()
     name = str(directory)
     try:
-        up(name, numbers={}, files=files, say=_say)
+        up(name, numbers={}, files=files, say=progress)
         found = environment(name)
         make_names(found["PATH"], "spur")
         path = f"{found['PATH']}:/usr/bin:/bin"
@@ -114,7 +114,3 @@ def layout_of(directory: Path) -> tuple[Places, Layout]:
 def _plain() -> dict[str, str]:
     kept = ("HOME", "USER", "LOGNAME", "LANG")
     return {key: os.environ[key] for key in kept if key in os.environ}
-
-
-def _say(text: str) -> None:
-    print(f"bench: {text}", file=sys.stderr, flush=True)

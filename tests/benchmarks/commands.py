@@ -12,13 +12,12 @@ many single jobs, submitted by eight shells each, a line of `squeue` each.
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.benchmarks.clusters import Commands, add_oracle, sides, ways
-from tests.benchmarks.figures import Figure, describe_machine, print_figures
+from tests.benchmarks.figures import Figure, describe_machine, print_figures, progress
 from tests.benchmarks.scratch import scratch_directory
 
 ARRAY = 1_000
@@ -98,7 +97,7 @@ def main() -> None:
         if options.separate:
             for cluster in clusters:
                 fill_singly(cluster, options.separate)
-            print("bench: the queue is long", file=sys.stderr, flush=True)
+            progress("the queue is long")
             timed(clusters[0], "squeue")
             time.sleep(1)
             found[f"squeue, {options.separate} jobs pending"] = measure(

@@ -118,6 +118,11 @@ def print_figures(figures: Sequence[Figure], machine: str) -> None:
     print(f"\n{date}, {machine}\n{command}", file=sys.stderr)
 
 
+def progress(text: str) -> None:
+    """Tell who waits for the figures how far they are, on standard error."""
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
 def _rounded(value: float) -> float:
     return round(value, 3) if abs(value) < 100 else round(value)
 

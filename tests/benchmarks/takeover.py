@@ -42,7 +42,7 @@ from spur.values.configfile import CONFIG_FILE
 from spur.wire.cluster import Configured, Reconfigure, ReplicaInfo, ShowReplica
 from spur.wire.jobs import JobAccepted
 from tests.benchmarks.etcd import EtcdCluster, etcd_version
-from tests.benchmarks.figures import Figure, describe_machine, percentile, print_figures
+from tests.benchmarks.figures import Figure, describe_machine, percentile, print_figures, progress
 from tests.benchmarks.queue_load import SUBMISSION, fill
 from tests.benchmarks.scratch import scratch_directory
 
@@ -341,6 +341,7 @@ def main() -> None:
                 for _ in range(options.times):
                     for side in sides:
                         took_s[side.name].append(strike_once(side, hosts, kind))
+                        progress(f"{kind}, {side.name}: {took_s[side.name][-1]:.3f} s")
                 figures += [
                     Figure(
                         name=f"takeover after {kind}",
