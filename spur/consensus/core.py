@@ -542,7 +542,8 @@ class Core:
     def _on_barrier_ask(self, message: BarrierAsk) -> None:
         asker, number = message.sender, message.number
         if self._elections.lead is not None:
-            self._elections.lead.reads.ask(ReadQuestion(asker, number))
+            question = ReadQuestion(asker, number)
+            self._elections.lead.answer_follower(question, self._log.commit)
         else:
             self._outbox.now.append(BarrierTell(self.me, asker, self.term, number, 0))
 

@@ -355,6 +355,20 @@ class Leadership:
 
     # -- reads
 
+    def answer_follower(self, question: ReadQuestion, commit: int) -> None:
+        """Answer a follower's question, at once where its asking is confirmation enough.
+
+        When it asked it followed this term, so it had not yet let another lead: for its own
+        question that is worth what its answer to a heartbeat would be. With three voters that
+        makes a quorum, and no round is needed.
+        """
+        asker = self._peers.get(question.asker)
+        confirms = asker in self._voting and asker.state is not _LOST
+        if commit >= self.noop_index and int(self._i_vote) + int(confirms) >= self._quorum:
+            self._tell(question, commit)
+        else:
+            self.reads.ask(question)
+
     def _close_round(self) -> None:
         reads = self.reads
         if not reads.is_open:

@@ -71,7 +71,7 @@ def test_host_is_enrolled_from_a_controller_that_follows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """An operator is logged in on whichever of three controllers: any of them finds the leader."""
-    controllers = Controllers.create(tmp_path, 3, first_port=23210, settings="tick_ms = 15\n")
+    controllers = Controllers.create(tmp_path, 3, first_port=23240, settings="tick_ms = 15\n")
     controllers.start()
     try:
         for member in controllers.members:

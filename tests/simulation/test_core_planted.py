@@ -18,6 +18,7 @@ from spur.consensus.leadership import Leadership
 from spur.consensus.membership import Membership, MembershipLog, voters_changed
 from spur.consensus.messages import Append, Vote
 from spur.consensus.progress import Progress
+from spur.consensus.reads import ReadQuestion
 from spur.consensus.replica_log import ReplicaLog
 from spur.events.envelope import Entry, EntryKind
 from spur.testing.simulation.core_cluster import STORM, CoreSimulation, SimulationFailed, Weather
@@ -128,6 +129,13 @@ def answers_reads_without_asking_the_others(patch: pytest.MonkeyPatch) -> None:
             lead._tell(question, lead.reads.index)
 
     patch.setattr(Leadership, "_close_round", close)
+
+
+def takes_any_followers_question_for_enough(patch: pytest.MonkeyPatch) -> None:
+    def answer(lead: Leadership, question: ReadQuestion, commit: int) -> None:
+        lead._tell(question, commit) if commit >= lead.noop_index else lead.reads.ask(question)
+
+    patch.setattr(Leadership, "answer_follower", answer)
 
 
 def answers_reads_before_its_no_op(patch: pytest.MonkeyPatch) -> None:
@@ -284,6 +292,18 @@ CROWD = replace(STORM, replicas=5, repeats=0.5)
 CHANGES = replace(
     STORM, strokes=("change_members", "mend", "jump_clocks"), spite=0.0, delay_ticks=2.0
 )
+SIDES = replace(
+    STORM,
+    replicas=5,
+    loss=0.0,
+    repeats=0.0,
+    delay_ticks=0.3,
+    sync_ticks=0.1,
+    pace_ticks=40.0,
+    spite=0.0,
+    haste=0.0,
+    strokes=("cut_sides", "mend"),
+)
 FOURS = replace(CHANGES, replicas=4, pace_ticks=8.0)
 LEARNERS = replace(
     STORM,
@@ -328,6 +348,11 @@ FAULTS = (
         answers_reads_without_asking_the_others,
         weather=CUTS,
         found_by=20,
+    ),
+    Fault(
+        "takes any follower's question for enough",
+        takes_any_followers_question_for_enough,
+        weather=SIDES,
     ),
     Fault("answers reads before its no-op", answers_reads_before_its_no_op),
     Fault("keeps a truncated membership", keeps_a_truncated_membership, found_by=38),

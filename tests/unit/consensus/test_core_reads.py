@@ -221,7 +221,7 @@ def test_replica_that_does_not_lead_any_more_says_so() -> None:
 
 def test_leader_that_steps_down_gives_a_followers_question_back() -> None:
     """The same, with the question already taken."""
-    script = CoreScript()
+    script = CoreScript((1, 2, 3, 4, 5))
     script.elect(1)
     ask(script, 3, 7)
     for message in script.sent(BarrierAsk):
@@ -274,3 +274,39 @@ def test_questions_of_two_lives_do_not_share_numbers() -> None:
         core.barrier(7)
         numbers += [m.number for m in core.take_messages() if isinstance(m, BarrierAsk)]
     assert len(set(numbers)) == 2
+
+
+def asks_of(script: CoreScript, asker: int) -> tuple[int, int]:
+    """Let a replica ask; return how many heartbeats and answers the leader sends at once."""
+    before = len(script.sent(Heartbeat)), len(script.sent(BarrierTell))
+    ask(script, asker, 7)
+    for message in script.sent(BarrierAsk):
+        script.deliver(message)
+    after = len(script.sent(Heartbeat)), len(script.sent(BarrierTell))
+    return after[0] - before[0], after[1] - before[1]
+
+
+def test_question_of_one_of_three_voters_needs_no_round() -> None:
+    """Leader and asker are a quorum: when it asked, nobody else could have been elected."""
+    script = CoreScript()
+    leader = script.elect(1)
+    script.cut = {2}
+    assert asks_of(script, 3) == (0, 1)
+    script.settle()
+    assert script.answers == [(3, 7, leader.commit)]
+
+
+def test_question_of_one_of_five_voters_needs_a_round() -> None:
+    """Two of five are none."""
+    script = CoreScript((1, 2, 3, 4, 5))
+    script.elect(1)
+    assert asks_of(script, 3) == (4, 0)
+
+
+def test_question_of_one_that_has_no_vote_needs_a_round() -> None:
+    """What a learner follows elects nobody."""
+    script = CoreScript((1, 2, 3), learners=(4,))
+    script.elect(1)
+    assert asks_of(script, 4)[1] == 0
+    script.settle()
+    assert script.answers == [(4, 7, script.core(1).commit)]
