@@ -260,10 +260,12 @@ class EtcdSide:
 
     def heal(self, host: int) -> None:
         end_s = time.monotonic() + HEAL_S_MAX
+        goal: int | None = None
         with self._hosts.inside(LOGIN):
-            goal = self.cluster.revision(self.cluster.wait_leader())
             while time.monotonic() < end_s:
                 try:
+                    if goal is None:
+                        goal = self.cluster.revision(self.cluster.wait_leader())
                     # Read through a member, it waits until that has applied what was committed.
                     if self.cluster.revision(host - 1) >= goal:
                         return
