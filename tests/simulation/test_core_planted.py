@@ -369,7 +369,7 @@ FAULTS = (
         "changes members before its no-op",
         changes_members_before_its_no_op,
         weather=FOURS,
-        found_by=95,
+        found_by=504,
     ),
     Fault("counts learners", counts_learners, weather=LEARNERS, found_by=4),
     Fault("counts votes of learners", counts_votes_of_learners, weather=LEARNERS, found_by=92),
