@@ -11,6 +11,7 @@ from spur.agent.manifest import Site
 from spur.agent.outputs import Files
 from spur.agent.program import Setup
 from spur.slurm.filenames import FileFacts, default_output, expand_pattern
+from spur.slurm.hetenv import het_environment, is_of_het_job
 from spur.slurm.jobenv import KEPT, BatchFacts, batch_environment, decode_environment
 from spur.slurm.rlimits import is_limit, propagated
 from spur.values.jobspec import JobText, decode_text
@@ -68,7 +69,7 @@ def batch_setup(
     environment = {}
     if submitted.get(b"SLURM_GET_USER_ENV"):
         environment = user_environment(user)
-    environment |= {n: v for n, v in submitted.items() if not is_limit(n)}
+    environment |= {n: v for n, v in submitted.items() if not is_limit(n) and not is_of_het_job(n)}
     for name, value in KEPT.items():
         environment.setdefault(name, value)
     facts = BatchFacts(
@@ -102,6 +103,7 @@ def batch_setup(
             environment.pop(name, None)
         else:
             environment[name] = given
+    environment |= het_environment(_components(order, text, facts))
     environment[b"SPUR_SOCKET"] = os.fsencode(site.relay)
     if site.slurm_conf:
         environment[b"SLURM_CONF"] = os.fsencode(site.slurm_conf)
@@ -115,6 +117,24 @@ def batch_setup(
         cpus=bound_cpus(order.shares[0].cpu_set, order.task_plugin),
         words=words,
     )
+
+
+def _components(order: LaunchOrder, text: JobText, first: BatchFacts) -> list[BatchFacts]:
+    """Return what is known of each component of a het job, of which the script runs in one."""
+    options = text.components or ((),) * len(order.components)
+    return [
+        first._replace(
+            job_id=each.job_id,
+            spec=each.spec,
+            partition=each.partition,
+            options=dict(given),
+            nodes=tuple(share.node for share in each.shares),
+            cpus=tuple(share.cpus for share in each.shares),
+            default_memory_per=each.default_memory_per,
+            default_memory_mib=each.default_memory_mib,
+        )
+        for each, given in zip(order.components, options, strict=False)
+    ]
 
 
 def _appends(open_mode: bytes, default: bool) -> bool:

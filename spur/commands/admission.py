@@ -117,8 +117,13 @@ def placed_spec(state: State, spec: JobSpec, context: Context) -> JobSpec | Reje
     return accounted_spec(state, spec, uid=context.actor.uid, is_operator=is_operator)
 
 
-def refuse_submission(state: State, request: SubmitJob, context: Context) -> Rejection | None:
-    """Return why a submission that names its partitions is not accepted, or None."""
+def refuse_submission(
+    state: State, request: SubmitJob, context: Context, *, come: int = 1
+) -> Rejection | None:
+    """Return why a submission that names its partitions is not accepted, or None.
+
+    `come` says how many jobs come with it, itself included.
+    """
     spec = request.spec
     refused = (
         _refuse_partitions(state, spec.partitions)
@@ -136,8 +141,8 @@ def refuse_submission(state: State, request: SubmitJob, context: Context) -> Rej
         return Rejection("invalid-deadline", "the deadline is over already; nothing was changed")
     # There is a partition, so there is a configuration.
     settings = settings_of(state)
-    if len(state.jobs) >= settings.job_count_max:
-        return _over("job-count-max", settings.job_count_max, len(state.jobs) + 1)
+    if len(state.jobs) + come > settings.job_count_max:
+        return _over("job-count-max", settings.job_count_max, len(state.jobs) + come)
     return _refuse_array(request, settings.array_size_max) or refuse_by_partitions(
         state, request, context
     )

@@ -21,6 +21,7 @@ from spur.commands.targets import (
     ended,
     has_ended,
     targets,
+    whole_alone,
 )
 from spur.events.declare import Event
 from spur.events.jobs import (
@@ -30,7 +31,8 @@ from spur.events.jobs import (
     JobSubmitted,
 )
 from spur.events.runs import RunEnded, RunResumed, RunSignalled, RunStopped, RunSuspended
-from spur.projections.jobfilters import candidate_jobs, test_of
+from spur.projections.hetjobs import components_of
+from spur.projections.jobfilters import Test, candidate_jobs, test_of
 from spur.projections.jobs import next_job_id
 from spur.projections.jobviews import PAGE_ROWS_MAX, job_page
 from spur.projections.runrows import is_paused
@@ -84,6 +86,7 @@ def decide_submit_job(state: State, request: SubmitJob, context: Context) -> Dec
         request.tasks,
         request.throttle,
         JobId(0),
+        0,
         0,
         Hold.USER if request.hold else Hold.NONE,
         request.priority,
@@ -153,11 +156,34 @@ def _cancelled(target: Target, context: Context) -> list[Event] | None:
     return None
 
 
+def _cancelled_whole(state: State, target: Target, context: Context) -> list[Event]:
+    """Return the events that end one row, and with a first component all others."""
+    events: list[Event] = []
+    for job_id in components_of(state, target.job_id) or (target.job_id,):
+        each = Target(job_id, state.jobs[job_id], state.runs[job_id], None)
+        events += _cancelled(each, context) or ()
+    return events
+
+
+def _is_met(state: State, job_id: JobId, is_wanted: Test) -> bool:
+    """Whether a filter names a job that has not ended."""
+    run = state.runs.get(job_id)
+    return (
+        run is not None
+        and run.phase is not Phase.ENDED
+        and is_wanted(job_id, state.jobs[job_id], run)
+    )
+
+
 @command(CancelJob, permission=Permission.USER, divisible=True)
 def decide_cancel_job(state: State, request: CancelJob, context: Context) -> Decision | Rejection:
     """End jobs, whether they wait or run."""
 
     def change(target: Target) -> list[Event] | Rejection | None:
+        if target.run.phase is Phase.PENDING:
+            refused = whole_alone(target, request.job_id)
+            if refused is not None:
+                return refused
         return _cancelled(target, context) or ended(target)
 
     return changed(state, context, request.job_id, request.tasks, change)
@@ -184,10 +210,12 @@ def decide_cancel_jobs(state: State, request: CancelJobs, context: Context) -> D
         target = Target(job_id, job, run, None)
         if not may_act_for(state, context.actor, target.job.uid):
             continue
-        outcome = _cancelled(target, context)
-        if outcome is None:
+        if job.het_offset and (run.phase is Phase.PENDING or _is_met(state, job.het_id, is_wanted)):
+            continue  # the first component takes it along, or nobody does
+        outcome = _cancelled_whole(state, target, context)
+        if not outcome:
             continue
-        if len(events) == ROWS_PER_PART_MAX:
+        if len(events) >= ROWS_PER_PART_MAX:
             return Decision(tuple(events), Done(), more=True, resume_after=last)
         events.extend(outcome)
         last = job_id
@@ -242,6 +270,9 @@ def decide_requeue_job(state: State, request: RequeueJob, context: Context) -> D
 
     def change(target: Target) -> list[Event] | Rejection | None:
         job_id, job, run = target.job_id, target.job, target.run
+        refused = whole_alone(target, request.job_id)
+        if refused is not None:
+            return refused
         if run.phase is Phase.PENDING:
             return Rejection("job-pending", f"job {job_id} has not started; nothing was changed")
         if not job.spec.batch or not job.spec.requeue:

@@ -2,18 +2,20 @@
 
 The scheduler plans on a state that it followed; meanwhile jobs were cancelled and nodes lost.
 Each placement is judged by itself and those that hold are taken, so a plan is never wasted and
-resources are never given twice.
+resources are never given twice. The components of a het job are judged together.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from spur.commands.decide import Context, Decision, command
 from spur.commands.permissions import Permission
 from spur.events.declare import Event
 from spur.events.jobs import JobTasksSplit
 from spur.events.runs import JobStarted, PlacementDecision, RefusedNodes
+from spur.projections.hetjobs import components_of
 from spur.projections.jobs import JobRow, next_job_id
 from spur.projections.licenses import licenses_free
 from spur.projections.nodes import block_of, is_usable
@@ -58,6 +60,24 @@ class _Draft:
     licenses: dict[str, int] | None = None
     """How many of each licence are free by now; None before a job asked for any."""
 
+    def copy(self) -> _Draft:
+        """Return one to go back to."""
+        licenses = None if self.licenses is None else dict(self.licenses)
+        return replace(
+            self,
+            started=set(self.started),
+            left=dict(self.left),
+            used=dict(self.used),
+            running_tasks=dict(self.running_tasks),
+            licenses=licenses,
+        )
+
+    def take_back(self, former: _Draft) -> None:
+        """Go back to what it was."""
+        self.next_id, self.started, self.left = former.next_id, former.started, former.left
+        self.used, self.running_tasks = former.used, former.running_tasks
+        self.licenses = former.licenses
+
     def used_on(self, node: NodeName) -> NodeUse:
         """Return what is held on a node."""
         return self.used.get(node) or self.state.allocations.use(node)
@@ -93,15 +113,56 @@ def decide_place_jobs(state: State, request: PlaceJobs, context: Context) -> Dec
     events: list[Event] = []
     refusals: list[RefusedPlacement] = []
     started = 0
-    for place, placement in enumerate(request.placements[first:last], first):
-        judged = _judge(draft, placement, context)
-        if isinstance(judged, Rejection):
-            refusals.append(RefusedPlacement(place, judged.code))
+    for place, bunch in _bunches(request.placements, first, last):
+        taken = _take_all(draft, bunch, request, context)
+        if isinstance(taken, Rejection):
+            refusals.append(RefusedPlacement(place, taken.code))
         else:
-            _take(draft, placement, judged, request, events)
-            started += 1
+            events += taken
+            started += len(bunch)
     answer = PlacementsJudged(started, len(refusals), tuple(refusals[:REFUSALS_TOLD_MAX]))
     return Decision(tuple(events), answer, more=last < len(request.placements))
+
+
+def _bunches(
+    placements: tuple[Placement, ...], first: int, last: int
+) -> Iterator[tuple[int, tuple[Placement, ...]]]:
+    """Yield what starts together or not at all, each with its place in the plan."""
+    while first < last:
+        end = first + 1
+        while end < last and placements[end].joined:
+            end += 1
+        yield first, placements[first:end]
+        first = end
+
+
+def _take_all(
+    draft: _Draft, bunch: tuple[Placement, ...], request: PlaceJobs, context: Context
+) -> list[Event] | Rejection:
+    """Return the events of starts that go together, or why they do not hold; then none is taken."""
+    refused = _refuse_incomplete(draft.state, bunch)
+    if refused is not None:
+        return refused
+    former = draft.copy() if len(bunch) > 1 else None
+    events: list[Event] = []
+    for placement in bunch:
+        judged = _judge(draft, placement, context)
+        if isinstance(judged, Rejection):
+            if former is not None:
+                draft.take_back(former)
+            return judged
+        _take(draft, placement, judged, request, events)
+    return events
+
+
+def _refuse_incomplete(state: State, bunch: tuple[Placement, ...]) -> Rejection | None:
+    """Return why these are not all components of one het job, or one job that is none; or None."""
+    job_id = bunch[0].job_id
+    whole = components_of(state, state.jobs[job_id].het_id) if job_id in state.jobs else []
+    is_torn = bool(whole) and state.jobs[job_id].het_id in state.het_runs.apart
+    if is_torn or [each.job_id for each in bunch] != (whole or [job_id]):
+        return Rejection("wrong-state", f"job {job_id} starts with all components or not at all")
+    return None
 
 
 def _slice_of(placements: tuple[Placement, ...], part: int) -> tuple[int, int]:
@@ -111,10 +172,13 @@ def _slice_of(placements: tuple[Placement, ...], part: int) -> tuple[int, int]:
         first = last
         shares = 0
         while last < len(placements) and last - first < PLACEMENTS_PER_PART_MAX:
-            shares += len(placements[last].shares)
+            end = last + 1
+            while end < len(placements) and placements[end].joined:
+                end += 1
+            shares += sum(len(placement.shares) for placement in placements[last:end])
             if shares > SHARES_PER_PART_MAX and last > first:
                 break
-            last += 1
+            last = end
     return first, last
 
 

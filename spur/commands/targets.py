@@ -1,6 +1,7 @@
 """Which rows a request about a job means, and how much of a request fits one entry.
 
-An id of an array means all of its rows; tasks mean those rows that stand for them, and a row that
+An id of an array means all of its rows, and that of a het job's first component all components;
+tasks mean those rows that stand for them, and a row that
 stands for others too is split first. A request over many rows is done in parts: each part takes
 rows that are not yet as the request wants them, so the next part goes on where it ended.
 """
@@ -16,6 +17,7 @@ from spur.commands.decide import Context, Decision
 from spur.commands.permissions import may_act_for
 from spur.events.declare import Event
 from spur.events.jobs import JobRequeued, JobTasksSplit
+from spur.projections.hetjobs import components_of
 from spur.projections.jobs import JobRow, next_job_id
 from spur.projections.runrows import RunRow
 from spur.projections.state import State
@@ -35,6 +37,7 @@ __all__ = [
     "ended",
     "has_ended",
     "targets",
+    "whole_alone",
 ]
 
 ROWS_PER_PART_MAX = ENTRY_ROW_CHANGES_MAX // 2
@@ -77,7 +80,7 @@ def targets(
     if array is not None:
         uid, found = array.uid, _of_array(state, job_id, tasks, JobId(context.resume_after))
     elif job is not None and tasks is None:
-        uid, found = job.uid, iter((Target(job_id, job, state.runs[job_id], None),))
+        uid, found = job.uid, _of_job(state, job_id, JobId(context.resume_after))
     else:
         return _unknown(job_id, tasks)
     if not may_act_for(state, context.actor, uid):
@@ -86,6 +89,27 @@ def targets(
     if first is None:
         return _unknown(job_id, tasks)
     return chain((first,), found)
+
+
+def _of_job(state: State, job_id: JobId, after: JobId) -> Iterator[Target]:
+    """Yield the row of a job, or those of a het job above an id."""
+    for each in components_of(state, job_id) or (job_id,):
+        if each > after:
+            yield Target(each, state.jobs[each], state.runs[each], None)
+
+
+def whole_alone(target: Target, asked: JobId) -> Rejection | None:
+    """Return the no to a request for one component that takes the whole het job; None for others.
+
+    The first component names the whole.
+    """
+    if not target.job.het_offset or asked != target.job_id:
+        return None
+    return Rejection(
+        "het-component",
+        f"job {asked} is a component of het job {target.job.het_id}; nothing was changed",
+        f"ask for {target.job.het_id}, which is all of it",
+    )
 
 
 def _unknown(job_id: JobId, tasks: TaskSet | None) -> Rejection:

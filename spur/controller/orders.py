@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from spur.projections.attachments import AMENDED_NAMES, unpack_attachments
 from spur.projections.cluster import settings_of
 from spur.projections.dispatch import KillRun, LaunchRun, SignalRun, SteerRun
+from spur.projections.hetjobs import components_of
 from spur.projections.nodes import block_of
 from spur.projections.react import Effect
 from spur.projections.state import State
@@ -21,10 +22,10 @@ from spur.projections.stepdispatch import KillStep, LaunchStep, SignalStep
 from spur.projections.steporders import step_order
 from spur.projections.topology import path_of_node
 from spur.slurm.rlimits import limits_of_site
-from spur.values.ids import JobId
+from spur.values.ids import JobId, PartitionName
 from spur.values.jobspec import amended, decode_text, encode_text
-from spur.values.tres import Per
-from spur.wire.agents import KillOrder, LaunchOrder, Order, SignalOrder, SteerOrder
+from spur.values.tres import NodeShare, Per
+from spur.wire.agents import HetPart, KillOrder, LaunchOrder, Order, SignalOrder, SteerOrder
 
 __all__ = ["ORDERS", "Contents", "blobs_of_effect", "order_of", "orders"]
 
@@ -75,7 +76,7 @@ def launch_order(
     ranges = () if array is None else array.tasks.ranges
     partition = state.partitions.get(effect.partition)
     settings = settings_of(state)
-    memory_per, memory_mib = _default_memory(state, effect)
+    memory_per, memory_mib = _default_memory(state, effect.partition, effect.shares)
     topology, pattern = path_of_node(state, effect.node)
     lost = [name for name, _, _ in blobs_of_effect(effect) if name not in contents]
     return LaunchOrder(
@@ -117,6 +118,7 @@ def launch_order(
             _parameter(state, "PropagateResourceLimits"),
             _parameter(state, "PropagateResourceLimitsExcept"),
         ),
+        components=_components(state, effect),
         why_not=f"nobody can read its {', '.join(lost)} any more" if lost else "",
     )
 
@@ -129,11 +131,29 @@ def _text(contents: Contents) -> bytes:
     return encode_text(amended(decode_text(text), contents))
 
 
-def _default_memory(state: State, effect: LaunchRun) -> tuple[Per, int]:
+def _components(state: State, effect: LaunchRun) -> tuple[HetPart, ...]:
+    """Return what the components of a het job have, for the node where its script runs."""
+    if not effect.spec.batch or effect.node != effect.shares[0].node:
+        return ()
+    found = []
+    for job_id in components_of(state, effect.job_id):
+        run = state.runs[job_id]
+        if run.number != effect.run or run.started is None:
+            continue
+        started = run.started
+        per, mib = _default_memory(state, started.partition, started.shares)
+        spec = state.jobs[job_id].spec
+        found.append(HetPart(job_id, spec, started.partition, started.shares, per, mib))
+    return tuple(found)
+
+
+def _default_memory(
+    state: State, name: PartitionName, shares: tuple[NodeShare, ...]
+) -> tuple[Per, int]:
     """Return what a job has that names no memory: the partition's default, else the cluster's."""
-    partition = state.partitions.get(effect.partition)
+    partition = state.partitions.get(name)
     per_gpu = None if partition is None else partition.block.memory_per_gpu_mib
-    if per_gpu and any(share.gpus for share in effect.shares):
+    if per_gpu and any(share.gpus for share in shares):
         return Per.GPU, per_gpu
     for each in (None if partition is None else partition.block, settings_of(state)):
         if each is None:

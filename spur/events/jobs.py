@@ -47,6 +47,8 @@ class JobSubmitted(Event, frozen=True):
     het_id: JobId
     """Id of the first component of a het job; 0 for a job that is none."""
     het_offset: int
+    het_size: int
+    """How many components the het job has; 0 for a job that is none."""
     hold: Hold
     priority: int | None
     """Fixed by an operator; None leaves it to the scheduler."""

@@ -41,6 +41,7 @@ __all__ = [
     "dependents_judged",
     "live_names",
     "looks_often",
+    "named_jobs",
     "namesakes_key",
     "never_holds",
     "put_dependency",
@@ -97,12 +98,16 @@ def _is_plain(condition: Condition) -> bool:
 
 
 def live_names(key: JobId, row: RunRow) -> tuple[JobId, ...]:
-    """Return the job's id and its array's while the run has not ended."""
+    """Return the job's id, and its array's or het job's, while the run has not ended."""
     if row.phase is Phase.ENDED:
         return ()
-    if row.array_id in (0, key):
-        return (key,)
-    return (key, row.array_id)
+    whole = row.array_id or row.het_id
+    return (key,) if whole in (0, key) else (key, whole)
+
+
+def named_jobs(_: JobId, row: DependencyRow) -> tuple[JobId, ...]:
+    """Return each job and array that the conditions name."""
+    return tuple(dict.fromkeys(condition.job_id for condition in row.conditions))
 
 
 def namesakes_key(uid: int, name: str) -> tuple[int, int]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from spur.events.jobs import JobSpecChanged
 from spur.events.nodes import NodeRegistered
 from spur.events.runs import (
@@ -130,6 +132,8 @@ def _launches(state: State, job_id: JobId) -> Iterator[LaunchRun]:
         return
     job, started = state.jobs[job_id], run.started
     attachments = launch_attachments(state, job_id)
+    # The script of a het job runs in its first component.
+    spec = replace(job.spec, batch=False) if job.het_offset else job.spec
     for share, share_state in zip(started.shares, started.states, strict=True):
         if share_state == NodeShareState.OWED:
             yield LaunchRun(
@@ -140,7 +144,7 @@ def _launches(state: State, job_id: JobId) -> Iterator[LaunchRun]:
                 run.attempt,
                 job.uid,
                 job.gid,
-                job.spec,
+                spec,
                 job.array_id,
                 job.tasks,
                 attachments,

@@ -91,6 +91,7 @@ def _shortest_ns(state: State, spec: JobSpec) -> int:
 def purges(state: State, now_ns: int, limit: int) -> Iterator[Due]:
     """Yield jobs that ended long enough ago: they leave the state.
 
+    A component stays as long as another of its het job may be put back, and it with that.
     A MinJobAge of 0 keeps them for ever. Source: slurm.conf(5) MinJobAge.
     """
     if not state.runs_by_end:
@@ -100,7 +101,7 @@ def purges(state: State, now_ns: int, limit: int) -> Iterator[Due]:
         return
     for job_id in islice(state.runs_by_end.up_to(now_ns - age_ns), limit):
         run = state.runs[job_id]
-        if run.end is None or _is_awaited(state, run):
+        if run.end is None or _is_awaited(state, run) or run.het_id in state.live.values():
             continue
         yield Due(run.end.end_ns + age_ns, "runs", job_id, (JobPurged(job_id),))
 

@@ -47,6 +47,7 @@ def candidate_jobs(state: State, wanted: JobFilter, after: JobId) -> Iterator[Jo
         ids = set(wanted.job_ids)
         for job_id in wanted.job_ids:
             ids.update(state.array_jobs.jobs(job_id))
+            ids.update(state.het_runs.jobs(job_id))
         return iter(sorted(job_id for job_id in ids if job_id > after and job_id in state.jobs))
     if wanted.nodes:
         on_nodes = {job_id for node in wanted.nodes for job_id in state.allocations.use(node).jobs}

@@ -71,7 +71,9 @@ class JobRow(Row, frozen=True):
     tasks: TaskSet | None
     """The tasks this row stands for, at least one; None for a job that is no array."""
     het_id: JobId
+    """0 for a job that is no component of a het job."""
     het_offset: int
+    het_size: int
 
 
 class ArrayRow(Row, frozen=True):
@@ -110,6 +112,8 @@ def _take_job_id(state: State, job_id: JobId) -> None:
 def apply_job_submitted(state: State, at: At, event: JobSubmitted) -> None:
     """Add the job and its run 0."""
     job_id = event.job_id
+    if event.het_size and (job_id != event.het_id + event.het_offset or event.tasks is not None):
+        raise IllegalTransition(f"job {job_id} is no component {event.het_offset} of a het job")
     _take_job_id(state, job_id)
     shared = state.shared
     uid = shared.number(event.uid)
@@ -123,7 +127,16 @@ def apply_job_submitted(state: State, at: At, event: JobSubmitted) -> None:
     gid = shared.number(event.gid)
     spec = shared.spec(event.spec)
     row = JobRow(
-        uid, gid, at.time_ns, spec, packed, array_id, tasks, event.het_id, event.het_offset
+        uid,
+        gid,
+        at.time_ns,
+        spec,
+        packed,
+        array_id,
+        tasks,
+        event.het_id,
+        event.het_offset,
+        event.het_size,
     )
     state.jobs.put(job_id, row)
     run = RunRow(
@@ -135,6 +148,7 @@ def apply_job_submitted(state: State, at: At, event: JobSubmitted) -> None:
         event.priority,
         at.time_ns,
         array_id,
+        event.het_id,
         None,
         None,
         None,

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from spur.projections.arrays import ArrayJobs
 from spur.projections.dependencies import DependencyRow, never_holds
+from spur.projections.indexes import Groups
 from spur.projections.jobfilters import candidate_jobs, shown_state, test_of
 from spur.projections.jobs import GroupKey
 from spur.projections.runrows import RunRow
@@ -104,17 +105,27 @@ class EncodedViews:
 
 
 class EncodedOfArrays:
-    """Forgets the encoded rows of an array's jobs when what they share changes."""
+    """Forgets encoded rows when an array changes.
 
-    def __init__(self, views: EncodedViews, members: ArrayJobs) -> None:
+    Of its own jobs what they share; of jobs that wait for it, that it is an array.
+    """
+
+    def __init__(
+        self, views: EncodedViews, members: ArrayJobs, waiting: Groups[JobId, DependencyRow]
+    ) -> None:
         self._views = views
         self._members = members
+        self._waiting = waiting
 
     def change(self, key: JobId, old: Any, new: Any) -> None:
-        """Forget what was made of the array's rows."""
-        if old is not None and new is not None and old.throttle != new.throttle:
-            for job_id in self._members.jobs(key):
-                self._views.rows.pop(job_id, None)
+        """Forget what was made of the rows."""
+        gone: list[JobId] = []
+        if old is None or new is None:
+            gone = self._waiting.keys(key)
+        elif old.throttle != new.throttle:
+            gone = self._members.jobs(key)
+        for job_id in gone:
+            self._views.rows.pop(job_id, None)
 
     def fill(self, rows: Mapping[JobId, Any]) -> None:
         """Follow every row of a table at once: nothing is encoded before someone asks."""
@@ -180,6 +191,7 @@ def job_view(state: State, job_id: JobId) -> JobView:
         state.arrays[job.array_id].throttle if job.array_id else 0,
         job.het_id,
         job.het_offset,
+        job.het_size,
         job.uid,
         job.gid,
         job.spec,

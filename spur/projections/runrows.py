@@ -113,6 +113,8 @@ class RunRow(Row, frozen=True):
     """Since when it waits: submission, release or requeue; its age counts from here."""
     array_id: JobId
     """0 for a job that is no array."""
+    het_id: JobId
+    """0 for a job that is no component of a het job."""
     started: StartedRun | None
     stop: StopNote | None
     """Only while it is stopping."""

@@ -199,7 +199,8 @@ def _end_if_over(
     unfenced = NodeShareState.LOST in started.states
     end_ns = max(started.end_ns, now_ns if unfenced else started.start_ns)
     # What a script that was killed as its node failed ended with is not its own doing.
-    is_own = job.spec.batch and stop.state is not JobState.NODE_FAIL
+    has_script = job.spec.batch and not job.het_offset
+    is_own = has_script and stop.state is not JobState.NODE_FAIL
     exit_of = started if is_own else stop
     events: list[Event] = [
         RunEnded(

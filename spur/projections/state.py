@@ -13,6 +13,7 @@ from typing import Any
 from spur.events.envelope import chain_genesis
 from spur.projections import (
     dispatch,
+    hetjobs,
     jobdue,
     jobinvariants,
     stepdispatch,
@@ -39,9 +40,11 @@ from spur.projections.dependencies import (
     awaited_ends,
     live_names,
     looks_often,
+    named_jobs,
     namesakes_key,
 )
 from spur.projections.derived import Derived
+from spur.projections.hetjobs import HetRuns
 from spur.projections.indexes import (
     Counts,
     Group,
@@ -71,7 +74,16 @@ from spur.values.ids import HostId, JobId, NodeName, PartitionName, TokenId
 
 __all__ = ["REGISTERED", "State", "new_state"]
 
-REGISTERED = (dispatch, jobdue, jobinvariants, stepdispatch, stepdue, stepinvariants, steps)
+REGISTERED = (
+    dispatch,
+    hetjobs,
+    jobdue,
+    jobinvariants,
+    stepdispatch,
+    stepdue,
+    stepinvariants,
+    steps,
+)
 """Files of this room that declare no table: arms, reactions, due times and invariants."""
 
 
@@ -186,13 +198,15 @@ class State:
             share=self.shared.job,
         )
         self.array_blob_bytes = BlobBytes()
+        #: Waiting jobs by each job or array that their conditions name.
+        self.dependents_of: Groups[JobId, DependencyRow] = Groups(named_jobs)
         self.arrays: Table[JobId, ArrayRow] = Table(
             "arrays",
             JobId,
             ArrayRow,
             journal,
             self.array_blob_bytes,
-            EncodedOfArrays(self.encoded_views, self.array_jobs),
+            EncodedOfArrays(self.encoded_views, self.array_jobs, self.dependents_of),
         )
         self._declare_runs(journal)
 
@@ -205,6 +219,7 @@ class State:
         #: Ids of jobs and arrays that have a run which has not ended.
         self.live: Counts[JobId, RunRow] = Counts(live_names)
         self.allocations = Allocations()
+        self.het_runs = HetRuns()
         self.runs: Table[JobId, RunRow] = Table(
             "runs",
             JobId,
@@ -214,6 +229,7 @@ class State:
             self.runs_by_end,
             self.live,
             self.allocations,
+            self.het_runs,
             self.encoded_views,
         )
         #: Waiting jobs by the job or array whose end they wait for.
@@ -227,6 +243,7 @@ class State:
             journal,
             self.dependents,
             self.restless_dependents,
+            self.dependents_of,
             self.encoded_views,
         )
         #: Jobs by when the first of their steps reaches its own time limit.

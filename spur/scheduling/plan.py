@@ -3,20 +3,24 @@
 1. Groups of jobs are taken in the order of their first jobs, in each of their partitions.
 2. A job that fits starts; what it gets is taken off the nodes of the plan.
 3. One that lacks licences waits, and keeps those of them that are free.
-4. When one does not fit, none behind it in its group does. The first such job of each partition
+4. A het job starts with all of its components, each on nodes of its own, or not at all.
+5. When one does not fit, none behind it in its group does. The first such job of each partition
    keeps the nodes that it will start on; later jobs may use those if they are over by then.
-5. The reasons that differ from those stated are stated: one for each partition and shape, and one
+6. The reasons that differ from those stated are stated: one for each partition and shape, and one
    for each job where it differs.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import islice
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
+from spur.projections.hetjobs import components_of
 from spur.projections.jobs import GroupKey, JobRow
 from spur.projections.licenses import licenses_free
 from spur.projections.partitions import PartitionRow, not_for
@@ -25,9 +29,9 @@ from spur.projections.state import State
 from spur.scheduling.choose import choose, shares_of
 from spur.scheduling.filters import Sorter, Sorting, lacking, refused_group
 from spur.scheduling.need import Need, counts_memory, need_of
-from spur.scheduling.priority import QueueKey, factors_of
-from spur.scheduling.queue import Group, Queue, owners_of
-from spur.scheduling.reserve import UNLIMITED_NS, reserve
+from spur.scheduling.priority import QueueKey, factors_of, queue_key
+from spur.scheduling.queue import Group, Queue, group_of, owners_of
+from spur.scheduling.reserve import UNLIMITED_NS, Reservation, reserve
 from spur.scheduling.sites import Site, Sites
 from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.licenses import parse_licenses
@@ -80,7 +84,8 @@ def plan(state: State, now_ns: int, queue: Queue | None = None) -> Plan:
     if queue is None:
         queue = Queue(state)
     queue.refresh()
-    if not (queue.groups or queue.later or queue.stated or len(state.reasons)):
+    waits = queue.groups or queue.later or queue.hets
+    if not (waits or queue.stated or len(state.reasons)):
         return Plan((), (), (), is_cut=False)
     return _Cycle(state, now_ns, queue).run()
 
@@ -138,6 +143,20 @@ class _Stream:
         """Users whose jobs do not fit, though those of others may."""
 
 
+class _Whole:
+    """A het job on its way to be started as a whole."""
+
+    __slots__ = ("choice", "het_id", "jobs", "next", "tier")
+
+    def __init__(self, het_id: JobId, tier: int, key: QueueKey) -> None:
+        self.het_id = het_id
+        self.tier = tier
+        """That of the first component's first partition, as is the place in the queue."""
+        self.jobs = (key,)
+        self.next = 0
+        self.choice = 0
+
+
 class _Cycle:
     """The making of one plan."""
 
@@ -150,7 +169,7 @@ class _Cycle:
         self._sites = Sites.of(state)
         self._sorter = Sorter(self._sites)
         self._heap: list[tuple[int, QueueKey, int, int]] = []
-        self._streams: list[_Stream] = []
+        self._streams: list[_Stream | _Whole] = []
         self._placements: list[Placement] = []
         self._shares = 0
         """How many nodes the starts have in all."""
@@ -177,7 +196,9 @@ class _Cycle:
         while self._heap and not self._is_full():
             _, _, _, place = heappop(self._heap)
             stream = self._streams[place]
-            if self._serve(stream):
+            if isinstance(stream, _Whole):
+                self._serve_whole(stream)
+            elif self._serve(stream):
                 self._push(place)
         is_cut = bool(self._heap)
         groups, jobs = self._reasons(is_cut=is_cut)
@@ -203,9 +224,29 @@ class _Cycle:
                     self._note(group, Reason.PARTITION_INACTIVE)
                 else:
                     self._streams.append(_Stream(group, choice, partition, jobs))
+        self._open_wholes()
         for place in range(len(self._streams)):
             self._heap.append(self._entry(place))
         heapify(self._heap)
+
+    def _open_wholes(self) -> None:
+        """Line up the het jobs of which every component may start."""
+        state, queue = self._state, self._queue
+        for het_id, keys in queue.hets.items():
+            components = components_of(state, het_id)
+            is_ready = len(keys) == len(components) and het_id not in state.het_runs.apart
+            for job_id in keys:
+                job, run = state.jobs[job_id], state.runs[job_id]
+                reason = queue.later_reason(job_id, job, run, self._now_ns)
+                if reason is not Reason.NONE:
+                    is_ready = False
+                    if job_id not in state.dependencies:
+                        self._job_reasons[job_id] = reason
+            if not is_ready:
+                continue
+            partition = state.partitions.get(state.jobs[het_id].spec.partitions[0])
+            tier = 0 if partition is None else partition.block.priority_tier
+            self._streams.append(_Whole(het_id, tier, keys[het_id]))
 
     def _entry(self, place: int) -> tuple[int, QueueKey, int, int]:
         stream = self._streams[place]
@@ -251,6 +292,100 @@ class _Cycle:
         self._started.add(job_id)
         stream.next += 1
         return True
+
+    # -- a het job
+    def _serve_whole(self, whole: _Whole) -> None:
+        """Start all components of a het job, or note why it waits and keep nodes for it."""
+        mark = len(self._placements)
+        licenses = None if self._licenses is None else dict(self._licenses)
+        owners = dict(self._owners)
+        components = components_of(self._state, whole.het_id)
+        taken: set[NodeName] = set()
+        for job_id in components:
+            reason = self._start_component(job_id, taken)
+            if reason is not Reason.NONE:
+                self._take_back(mark)
+                self._owners = owners
+                if reason is not Reason.LICENSES:  # those that are free are kept for it
+                    self._licenses = licenses
+                self._blocked_whole(components, job_id, reason)
+                return
+            taken.update(share.node for share in self._placements[-1].shares)
+        for place in range(mark + 1, len(self._placements)):
+            self._placements[place] = replace(self._placements[place], joined=True)
+        self._started.update(components)
+
+    def _start_component(self, job_id: JobId, taken: set[NodeName]) -> Reason:
+        """Place a component in one of its partitions; return why not, or NONE."""
+        job = self._state.jobs[job_id]
+        reason = Reason.NONE
+        for stream in self._streams_of(job_id, job):
+            reason = self._prepare(stream)
+            if reason is Reason.NONE:
+                reason = not_for(stream.partition.block, job.spec)
+            if reason is not Reason.NONE or stream.need is None:
+                continue
+            if not self._has_licenses(stream):
+                reason = Reason.LICENSES
+                continue
+            # No two components share a node. Source: what Slurm 22.05 does.
+            stream.sites = [site for site in stream.sites if site.name not in taken]
+            if self._start(stream, job_id, job, None):
+                return Reason.NONE
+            reason = lacking(stream.need, stream.sorting)
+            if reason is Reason.NONE:
+                reason = Reason.RESOURCES
+        return Reason.PARTITION_INACTIVE if reason is Reason.NONE else reason
+
+    def _streams_of(self, job_id: JobId, job: JobRow) -> Iterator[_Stream]:
+        """Yield one component's ways into its partitions."""
+        group = group_of(job)
+        key = queue_key(job_id, job, self._state.runs[job_id])
+        for choice, name in enumerate(group.partitions):
+            partition = self._state.partitions.get(name)
+            if partition is not None:
+                yield _Stream(group, choice, partition, (key,))
+
+    def _take_back(self, mark: int) -> None:
+        """Undo the plan's newest starts."""
+        for placement in self._placements[mark:]:
+            self._sites.release(placement.job_id, placement.shares)
+            self._shares -= len(placement.shares)
+            del self._ends[placement.job_id]
+        del self._placements[mark:]
+
+    def _blocked_whole(self, components: list[JobId], blocked: JobId, reason: Reason) -> None:
+        """Note why a het job waits; the first of a partition keeps nodes, all from one time on."""
+        is_head = False
+        kept: list[Reservation] = []
+        taken: set[NodeName] = set()
+        for job_id in components if reason is Reason.RESOURCES else ():
+            stream = next(self._streams_of(job_id, self._state.jobs[job_id]), None)
+            if stream is None or stream.name in self._heads:
+                continue
+            if self._prepare(stream) is not Reason.NONE or stream.need is None:
+                continue
+            is_head = True
+            sites = [site for site in stream.sites if site.name not in taken]
+            found = self._reserve(stream.need, sites)
+            kept.append(found)
+            taken |= found.nodes
+        if is_head:
+            jobs = self._state.jobs
+            self._heads.update(jobs[job_id].spec.partitions[0] for job_id in components)
+        start_ns = max((each.start_ns for each in kept), default=0)
+        for node in taken:
+            self._kept[node] = min(self._kept.get(node, start_ns), start_ns)
+        if reason is Reason.RESOURCES and not is_head:
+            reason = Reason.PRIORITY
+        self._job_reasons[blocked] = reason
+
+    def _reserve(self, need: Need, sites: Sequence[Site]) -> Reservation:
+        """Return when and where one that waits could start."""
+        now = choose(need, sites)
+        if now is not None:
+            return Reservation(self._now_ns, frozenset(site.name for site, _ in now))
+        return reserve(self._state, need, sites, now_ns=self._now_ns, planned_ends=self._ends)
 
     def _prepare(self, stream: _Stream) -> Reason:
         """Work out what the stream's jobs need and where; return why none of them may start."""

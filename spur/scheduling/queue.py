@@ -23,7 +23,7 @@ from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import ResourceAsk, Sharing
 from spur.values.states import Hold, Phase, Reason
 
-__all__ = ["Group", "Queue", "owners_of"]
+__all__ = ["Group", "Queue", "group_of", "owners_of"]
 
 
 class Group(NamedTuple):
@@ -35,10 +35,11 @@ class Group(NamedTuple):
 
 
 class _Filed(NamedTuple):
-    """Where a job is filed: in a group, or among those that may not start yet."""
+    """Where a job is filed: in a group, with its het job, or among those that begin later."""
 
     group: Group | None
     key: QueueKey
+    het_id: JobId
 
 
 class Queue:
@@ -50,6 +51,8 @@ class Queue:
         """Jobs that may start as far as they themselves are concerned."""
         self.later: set[JobId] = set()
         """Jobs that begin later, wait for others, or are ranked zero."""
+        self.hets: dict[JobId, dict[JobId, QueueKey]] = {}
+        """Het jobs, and those of their components that wait and are not held."""
         self.stated: set[JobId] = set()
         """Waiting jobs that have a reason of their own."""
         self.by_user: set[JobId] = set()
@@ -91,7 +94,7 @@ class Queue:
         for job_id in sorted(self.later):
             job, run = self._state.jobs[job_id], self._state.runs[job_id]
             if self.later_reason(job_id, job, run, now_ns) is Reason.NONE:
-                found.setdefault(_group_of(job), []).append(queue_key(job_id, job, run))
+                found.setdefault(group_of(job), []).append(queue_key(job_id, job, run))
         yield from found.items()
 
     def later_reason(self, job_id: JobId, job: JobRow, run: RunRow, now_ns: int) -> Reason:
@@ -112,7 +115,12 @@ class Queue:
     def _file(self, job_id: JobId) -> None:
         former = self._filed.pop(job_id, None)
         if former is not None:
-            if former.group is None:
+            if former.het_id:
+                waiting = self.hets[former.het_id]
+                del waiting[job_id]
+                if not waiting:
+                    del self.hets[former.het_id]
+            elif former.group is None:
                 self.later.discard(job_id)
             else:
                 jobs = self.groups[former.group]
@@ -134,12 +142,15 @@ class Queue:
         if run.hold is not Hold.NONE:
             return
         key = queue_key(job_id, job, run)
-        if job.spec.begin_ns or run.priority == 0 or job_id in self._state.dependencies:
-            self._filed[job_id] = _Filed(None, key)
+        if job.het_id:
+            self._filed[job_id] = _Filed(None, key, job.het_id)
+            self.hets.setdefault(job.het_id, {})[job_id] = key
+        elif job.spec.begin_ns or run.priority == 0 or job_id in self._state.dependencies:
+            self._filed[job_id] = _Filed(None, key, JobId(0))
             self.later.add(job_id)
         else:
-            group = _group_of(job)
-            self._filed[job_id] = _Filed(group, key)
+            group = group_of(job)
+            self._filed[job_id] = _Filed(group, key, JobId(0))
             listed = self.groups.get(group)
             if listed is None:
                 listed = self.groups[group] = SortedList()
@@ -178,6 +189,7 @@ class _Nothing:
         return None
 
 
-def _group_of(job: JobRow) -> Group:
+def group_of(job: JobRow) -> Group:
+    """Return the group of a job, were it none of a het job."""
     spec = job.spec
     return Group(spec.partitions, spec.ask, spec.time_limit_s)

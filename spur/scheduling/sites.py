@@ -214,3 +214,10 @@ class Sites:
         for share in shares:
             site = self.by_name[share.node]
             site.set_use(site.use.plus(job_id, share))
+
+    def release(self, job_id: JobId, shares: tuple[NodeShare, ...]) -> None:
+        """Take shares back that were given away by this plan."""
+        del self._placed[job_id]
+        for share in shares:
+            site = self.by_name[share.node]
+            site.set_use(site.use.minus(job_id, share))

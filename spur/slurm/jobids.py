@@ -35,6 +35,13 @@ class JobName(NamedTuple):
     job_id: JobId
     tasks: TaskSet | None
     """Tasks of array `job_id`; None for all that the number names."""
+    offset: int | None = None
+    """Of the component of a het job that was named, which is counted in `job_id` already."""
+
+    @property
+    def whole(self) -> JobId:
+        """The job, of a component its het job."""
+        return JobId(self.job_id - (self.offset or 0))
 
 
 def parse_job_name(text: str) -> JobName:
@@ -51,7 +58,8 @@ def parse_job_name(text: str) -> JobName:
         return JobName(_id(number, text), ask.tasks)
     first, plus, offset = number.partition("+")
     if plus:
-        return JobName(JobId(_id(first, text) + _id(offset, text, least=0)), None)
+        place = _id(offset, text, least=0)
+        return JobName(JobId(_id(first, text) + place), None, place)
     return JobName(_id(number, text), None)
 
 

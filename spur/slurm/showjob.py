@@ -34,6 +34,7 @@ def show_job(line: JobLine, *, one_line: bool) -> str:
 def _lines(line: JobLine) -> Iterator[str]:
     job, spec = line.job, line.job.spec
     yield f"{_names(line)} JobName={spec.name}"
+    yield from _het_job(line)
     yield (
         f"UserId={line.user(job.uid)}({job.uid}) GroupId={line.group(job.gid)}({job.gid}) "
         f"MCS_label={at.options(line).get('mcs-label') or 'N/A'}"
@@ -64,6 +65,12 @@ def _names(line: JobLine) -> str:
     elif job.het_id:
         name += f" HetJobId={job.het_id} HetJobOffset={job.het_offset}"
     return name
+
+
+def _het_job(line: JobLine) -> Iterator[str]:
+    job = line.job
+    if job.het_id:
+        yield f"HetJobIdSet={job.het_id}-{job.het_id + job.het_size - 1}"
 
 
 def _moment(line: JobLine, seconds: int) -> str:
@@ -106,7 +113,7 @@ def _places(line: JobLine) -> Iterator[str]:
     yield f"Partition={at.partition(line)} AllocNode:Sid={at.alloc_node(line)}"
     yield (
         f"ReqNodeList={at.hosts(ask.nodes_required) or NULL} "
-        f"ExcNodeList={at.hosts(ask.nodes_excluded) or NULL}"
+        f"ExcNodeList={at.excluded_nodes(line) or NULL}"
     )
     yield f"NodeList={at.node_list(line)}"
     if job.shares:

@@ -79,6 +79,9 @@ _WORDINGS = {
     "invalid-array": Wording("Invalid job array specification", 2069),
     "not-permitted": Wording("Access/permission denied", 2002),
     "not-owner": Wording("Access/permission denied", 2002),
+    "het-component": Wording(
+        "Operation not permitted on individual component of heterogeneous job", 2108
+    ),
     "job-held": Wording("Job is in held state, pending scheduler release", 2056),
     "priority-not-kept": Wording(
         "Changes to job priority are not persistent, change nice instead", 2105

@@ -59,7 +59,7 @@ def steps_of(
     if not shares:
         return ()
     steps = []
-    if spec.batch:
+    if spec.batch and not row["het_offset"]:
         steps.append(_script(row, shares[:1]))
     steps.append(_extern(row, shares))
     steps += [_numbered(row, step) for step in numbered]

@@ -22,7 +22,7 @@ from spur.values.steps import Dealing
 from spur.values.tres import NodeShare, Per, cpu_set
 from spur.wire.cluster import Tick
 from spur.wire.declare import Attachment
-from spur.wire.jobs import JobAccepted, JobView, SubmitJob
+from spur.wire.jobs import HetComponent, JobAccepted, JobView, SubmitHetJob, SubmitJob
 from spur.wire.nodes import MarkNodeLost, RegisterNode
 from spur.wire.runs import PlaceJobs, Placement, PlacementsJudged, ReportAnswered, ReportRun
 from spur.wire.steps import (
@@ -35,7 +35,17 @@ from spur.wire.steps import (
     StepView,
 )
 
-__all__ = ["ASK", "NODES", "SPEC", "STEP", "USER", "Hall", "placement", "submission"]
+__all__ = [
+    "ASK",
+    "NODES",
+    "SPEC",
+    "STEP",
+    "USER",
+    "Hall",
+    "het_submission",
+    "placement",
+    "submission",
+]
 
 NODES = tuple(NodeName(f"n{number}") for number in range(1, 5))
 """Of 64 CPUs, 512 000 MiB and eight GPUs each."""
@@ -125,6 +135,16 @@ def submission(
             Attachment("text", encode_text(_TEXT)),
         ),
     )
+
+
+def het_submission(*specs: JobSpec, hold: bool = False) -> SubmitHetJob:
+    """Return the request of a het job of batch components; the first one has the script."""
+    attachments = [*submission().attachments]
+    components = [HetComponent(specs[0], hold, None, (0, 1, 2))]
+    for spec in specs[1:]:
+        components.append(HetComponent(spec, hold, None, (len(attachments),)))
+        attachments.append(Attachment("text", encode_text(_TEXT)))
+    return SubmitHetJob(tuple(components), tuple(attachments))
 
 
 def placement(

@@ -21,7 +21,7 @@ from spur.projections.jobfilters import shown_state
 from spur.projections.nodes import is_usable
 from spur.testing.accounts import random_edit
 from spur.testing.builders import ADMIN, CLUSTER, actor
-from spur.testing.hall import NODES, SPEC, Hall, placement, submission
+from spur.testing.hall import NODES, SPEC, Hall, het_submission, placement, submission
 from spur.values.arrays import TaskSet
 from spur.values.dependencies import Condition, Dependency, DependencyKind
 from spur.values.errors import Rejection
@@ -63,6 +63,7 @@ T = TypeVar("T")
 WEIGHTS: dict[str, int] = {
     "submit": 16,
     "submit_array": 4,
+    "submit_het": 3,
     "place": 24,
     "answer": 40,
     "answer_again": 3,
@@ -213,6 +214,15 @@ class Lifecycles:
         elif isinstance(outcome, Rejection):
             self._count(outcome.code)
 
+    def _submit_het(self) -> None:
+        rng = self._rng
+        specs = [self._spec() for _ in range(2 + rng.randrange(2))]
+        request = het_submission(*specs, hold=rng.random() < 0.1)
+        outcome = self.hall.cluster.ask(request, rng.choice(USERS))
+        if isinstance(outcome, Rejection):
+            self._count(outcome.code)
+        self._meet_new_jobs()
+
     def _edit_accounts(self) -> None:
         edits = tuple(random_edit(self._rng) for _ in range(1 + self._rng.randrange(2)))
         self._ask(EditEntities(edits), by_admin=True)
@@ -295,11 +305,21 @@ class Lifecycles:
     # -- the scheduler
     def _place(self) -> None:
         """Propose up to four starts, most of which hold."""
-        placements = [self._placement(self._draw(self._waiting)) for _ in range(4)]
+        placements: list[Placement] = []
+        for _ in range(4):
+            placements += self._placements(self._draw(self._waiting))
         judged = self.hall.place(*placements)
         for refusal in judged.refusals:
             self._count(refusal.code)
         self._meet_new_jobs()
+
+    def _placements(self, job_id: JobId) -> list[Placement]:
+        """Return the start of a job, or mostly of all components of its het job."""
+        job = self.hall.state.jobs.get(job_id)
+        if job is None or not job.het_id or self._rng.random() < 0.1:
+            return [self._placement(job_id)]
+        starts = [self._placement(each) for each in self.hall.state.het_runs.jobs(job.het_id)]
+        return [starts[0], *(replace(start, joined=True) for start in starts[1:])]
 
     def _placement(self, job_id: JobId) -> Placement:
         rng, state = self._rng, self.hall.state

@@ -134,6 +134,8 @@ class JobText(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unk
     """Where it was submitted, by the name that the host has for itself."""
     session_id: int = 0
     """Of the process that submitted it."""
+    components: tuple[tuple[tuple[str, bytes], ...], ...] = ()
+    """The options of every component of a het job, in the text of its first one."""
 
 
 def amended(text: JobText, changes: Mapping[str, bytes]) -> JobText:

@@ -25,6 +25,7 @@ __all__ = [
     "ATTEND_MS_MAX",
     "SESSION_SIZE",
     "AttendOrders",
+    "HetPart",
     "KillOrder",
     "KillStepOrder",
     "LaunchOrder",
@@ -69,6 +70,17 @@ class AttendOrders(Request, frozen=True, tag="agent.attend"):
     """How long the leader may wait for an order before it answers with none."""
     health: Annotated[tuple[NodeHealth, ...], Meta(max_length=100_000)]
     """One for each node that it serves, known or not how it is."""
+
+
+class HetPart(Part, frozen=True):
+    """What a component of a het job has."""
+
+    job_id: JobId
+    spec: JobSpec
+    partition: PartitionName
+    shares: tuple[NodeShare, ...]
+    default_memory_per: Per
+    default_memory_mib: int
 
 
 class LaunchOrder(Part, frozen=True, tag="launch"):
@@ -124,6 +136,8 @@ class LaunchOrder(Part, frozen=True, tag="launch"):
     """What each part of it is: "switch.switch.node"."""
     propagated: str = "ALL"
     """Which limits of the submitter the job gets. Source: slurm.conf(5) PropagateResourceLimits."""
+    components: tuple[HetPart, ...] = ()
+    """Of the het job, where its script runs; empty everywhere else."""
     why_not: str = ""
     """Why it can't be launched any more, so that the node takes it as void; empty otherwise."""
 

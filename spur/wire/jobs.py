@@ -22,6 +22,7 @@ __all__ = [
     "ConditionView",
     "DependencyView",
     "GroupReasonView",
+    "HetComponent",
     "HoldJob",
     "JobAccepted",
     "JobChanges",
@@ -36,6 +37,7 @@ __all__ = [
     "RequeueJob",
     "ResumeJob",
     "SignalJob",
+    "SubmitHetJob",
     "SubmitJob",
     "SuspendJob",
     "UpdateJob",
@@ -59,6 +61,29 @@ class SubmitJob(Request, frozen=True, tag="job.submit"):
     """Fixed, which takes an operator; None leaves it to the scheduler."""
     attachments: tuple[Attachment, ...]
     """script, environment, text: each at most once; a batch job has a script."""
+
+
+class HetComponent(Part, frozen=True):
+    """One component of a het job."""
+
+    spec: JobSpec
+    hold: bool
+    priority: int | None
+    """As of `SubmitJob`."""
+    attachments: tuple[int, ...]
+    """Which of the request's attachments are this component's, by position."""
+
+
+@request
+class SubmitHetJob(Request, frozen=True, tag="job.submit-het"):
+    """Accept a job of several components, all or none; answered with the first's `JobAccepted`.
+
+    The ids of the others follow in a row.
+    """
+
+    components: tuple[HetComponent, ...]
+    """From 2 to 128, the first with the script of a batch job."""
+    attachments: tuple[Attachment, ...]
 
 
 @answer
@@ -156,7 +181,7 @@ class JobFilter(Part, frozen=True):
     """Which jobs: all conditions hold; an empty one always does."""
 
     job_ids: tuple[JobId, ...] = ()
-    """Raw ids, and ids of arrays, which name all of their jobs."""
+    """Raw ids, and ids of arrays and het jobs, which name all of their jobs."""
     uids: tuple[int, ...] = ()
     partitions: tuple[PartitionName, ...] = ()
     accounts: tuple[str, ...] = ()
@@ -254,7 +279,9 @@ class JobView(Part, frozen=True):
     tasks: TaskSet | None
     throttle: int
     het_id: JobId
+    """0 for a job that is no component of a het job."""
     het_offset: int
+    het_size: int
     uid: int
     gid: int
     spec: JobSpec

@@ -45,6 +45,8 @@ class Placement(Part, frozen=True):
     """Priority factors by name, in millionths."""
     refused: tuple[RefusedCount, ...]
     why_these: str
+    joined: bool = False
+    """Whether it starts with the one before or not at all: the next component of its het job."""
 
 
 @request

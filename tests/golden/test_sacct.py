@@ -121,6 +121,7 @@ class Log:
             "throttle": 0,
             "het_id": JobId(0),
             "het_offset": 0,
+            "het_size": 0,
             "hold": Hold.NONE,
             "priority": None,
             "attachments": (),
@@ -257,9 +258,9 @@ def run_at_once(log: Log) -> None:
             minutes=minutes,
             tasks=cpus,
             memory_mib=cpus * 100,
-            batch=not offset,
         )
-        log.submit(BEGAN, 1007 + offset, what, "u2", het_id=JobId(1007), het_offset=offset)
+        het = {"het_id": JobId(1007), "het_offset": offset, "het_size": 2}
+        log.submit(BEGAN, 1007 + offset, what, "u2", **het)
         log.start(BEGAN, 1007 + offset, what, f"{node}:{cpus}:{cpus * 100}")
         log.end("8:29:50", 1007 + offset, node, CD)
 

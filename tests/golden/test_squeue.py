@@ -171,6 +171,7 @@ def view_of(job_id: int, uid: int, spec: JobSpec, story: Story) -> JobView:
         throttle=story.throttle,
         het_id=JobId(story.het[0]),
         het_offset=story.het[1],
+        het_size=2 if story.het[0] else 0,
         uid=uid,
         gid=uid,
         spec=spec,

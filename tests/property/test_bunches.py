@@ -57,6 +57,7 @@ def job(job_id: int, **changed: object) -> JobView:
         throttle=0,
         het_id=JobId(0),
         het_offset=0,
+        het_size=0,
         uid=1,
         gid=1,
         spec=SPEC,

@@ -85,6 +85,8 @@ def show(session: Session, arguments: list[str], viewpoint: Viewpoint) -> int:
     table = _table(line.values, values)
     wanted = asked.filter()
     found = [] if wanted is None or _is_elsewhere(session, values) else _fetch(session, wanted)
+    if asked.takes_whole and asked.widen(found):
+        found = _fetch(session, asked.filter() or RecordFilter())
     if values.get("batch_script"):
         _write_scripts(session, asked.runs(found))
         return 0
@@ -119,6 +121,10 @@ class _Asked:
         self._values = values
         self._viewpoint = viewpoint
         self._names = _names(values)
+        whole = values.get("whole_hetjob")
+        self.takes_whole = whole is not None and whole.lower() in ("", "yes")
+        """Whether a component of a het job names all others too."""
+        self._is_split = whole is not None and not self.takes_whole
         self.window = self._window()
         """Seconds from and to which a job must have been alive."""
 
@@ -140,6 +146,18 @@ class _Asked:
             text = f"Start time ({first}) requested is after end time ({last})."
             raise SlurmError(error_line("sacct", text))
         return start_s, end_s
+
+    def widen(self, jobs: list[JobRecord]) -> bool:
+        """Name the whole of each het job of which a component is named; whether there is one."""
+        named = {job.het_id for job, _ in self.runs(jobs) if job.het_id}
+        self._names += [_Named(JobName(het_id, None), None) for het_id in sorted(named)]
+        return bool(named)
+
+    def _is_meant(self, job: JobRecord, name: JobName) -> bool:
+        if not _is_named(job, name):
+            return False
+        is_alone = self._is_split or name.offset is not None
+        return not (is_alone and job.het_id and job.job_id != name.job_id)
 
     def filter(self) -> RecordFilter | None:
         """Return what the read model is asked for; None when no record can be meant."""
@@ -193,7 +211,7 @@ class _Asked:
         found = [
             (job, its_run)
             for job in jobs
-            if not names or any(_is_named(job, named.job) for named in names)
+            if not names or any(self._is_meant(job, named.job) for named in names)
             for its_run in job.runs
         ]
         return sorted(found, key=lambda pair: (pair[1].index, pair[0].job_id))
@@ -204,7 +222,7 @@ class _Asked:
         return not self._names or any(
             named.step is None or named.step == step
             for named in self._names
-            if _is_named(line.job, named.job)
+            if self._is_meant(line.job, named.job)
         )
 
 

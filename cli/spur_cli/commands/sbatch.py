@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from itertools import zip_longest
 from typing import NamedTuple
 
 from spur.slurm.directives import (
@@ -16,6 +17,7 @@ from spur.slurm.directives import (
 from spur.slurm.exports import encode_environment, exported
 from spur.slurm.foreign import foreign_words
 from spur.slurm.getopt import parse_arguments
+from spur.slurm.hetoptions import BETWEEN, OLD_NAME, inherited, split_components
 from spur.slurm.layers import Layer, layer_of
 from spur.slurm.options import OPTIONS
 from spur.slurm.rlimits import submitted_limits
@@ -32,14 +34,14 @@ from spur.slurm.wording import (
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
 from spur.values.jobspec import encode_text
-from spur.wire.declare import Attachment
+from spur.wire.declare import Attachment, Request
 from spur.wire.jobs import JobAccepted, JobFilter, SubmitJob
 from spur_cli.registry import Command
 from spur_cli.slurm.forecasting import partitions_missing, tell_forecast
 from spur_cli.slurm.people import LocalCalendar
 from spur_cli.slurm.queue import fetch_queue
 from spur_cli.slurm.session import Session, guarded
-from spur_cli.slurm.submitting import here, soft_limits, with_node_files
+from spur_cli.slurm.submitting import here, het_request, soft_limits, with_node_files
 
 __all__ = ["run", "submit"]
 
@@ -72,14 +74,15 @@ def run(arguments: list[str], command: Command) -> int:
 
 def submit(session: Session, arguments: list[str]) -> int:
     """Submit a job as the arguments say; return the exit status. Raises: SlurmError."""
-    line, words = session.options(arguments, status=SYNTAX_STATUS, stops_at_word=True)
+    lines, words = _lines(session, arguments)
+    line = lines[0]
     if session.shows_help(line):
         return 0
     if line.given.get("gres") == "help":
         sys.stdout.write("Valid gres options are:\ngpu[[:type]:count]\n")
         return 0
     environment = session.environment_options()
-    script = _script(line, words)
+    script = _script(lines[-1], words)
     refused = refuse_script(script.content)
     if refused:
         raise SlurmError(*(error_line("sbatch", sentence) for sentence in refused))
@@ -87,23 +90,28 @@ def submit(session: Session, arguments: list[str]) -> int:
         raise SlurmError(error_line("sbatch", f"{failure_of('sbatch')}: {TOO_LONG}"))
     is_foreign = not (environment.values | line.values).get("ignore_pbs")
     directives = _directives(script.content, script.name, with_foreign=is_foreign)
-    settings = merge(directives, environment, line, "sbatch")
-    settings = settings._replace(values=with_node_files(settings.values, "sbatch"))
+    components = _components(directives, environment, lines)
+    settings = components[0]
     arguments_of_script = tuple(os.fsencode(word) for word in words[1:])
-    submission = submission_of(
-        settings,
-        program="sbatch",
-        default_name=script.name,
-        argv=(script.path, *arguments_of_script),
-        working_directory=os.fsencode(os.getcwd()),
-        calendar=LocalCalendar(),
-        place=here(),
-    )
-    for warning in submission.warnings:
-        sys.stderr.write(f"{warning}\n")
+    submissions = [
+        submission_of(
+            each,
+            program="sbatch",
+            default_name=script.name,
+            argv=(script.path, *arguments_of_script),
+            working_directory=os.fsencode(os.getcwd()),
+            calendar=LocalCalendar(),
+            place=here(),
+        )
+        for each in components
+    ]
+    for submission in submissions:
+        for warning in submission.warnings:
+            sys.stderr.write(f"{warning}\n")
     if settings.values.get("test_only"):
-        return tell_forecast(session, submission.spec, is_quiet="quiet" in settings.values)
-    job_id = _submit(session, submission, settings, script)
+        is_quiet = "quiet" in settings.values
+        return max(tell_forecast(session, each.spec, is_quiet=is_quiet) for each in submissions)
+    job_id = _submit(session, submissions, settings, script)
     if settings.values.get("parsable"):
         sys.stdout.write(f"{job_id}\n")
     elif not settings.values.get("quiet"):
@@ -112,6 +120,27 @@ def submit(session: Session, arguments: list[str]) -> int:
         sys.stdout.flush()
         return _await_end(session, job_id)
     return 0
+
+
+def _lines(session: Session, arguments: list[str]) -> tuple[list[Layer], list[str]]:
+    """Return the options of each component on the command line, and the script's words."""
+    lines: list[Layer] = []
+    words = [BETWEEN, *arguments]
+    while words[:1] == [BETWEEN]:
+        line, words = session.options(words[1:], status=SYNTAX_STATUS, stops_at_word=True)
+        lines.append(line)
+    return lines, words
+
+
+def _components(directives: list[Layer], environment: Layer, lines: list[Layer]) -> list[Settings]:
+    """Return the options of each component, one for a job that is no het job."""
+    nothing = Layer({}, {})
+    found: list[Settings] = []
+    for script, line in zip_longest(directives, lines, fillvalue=nothing):
+        own = merge(script, environment, line, "sbatch")
+        settings = inherited(found[-1], own, OPTIONS["sbatch"]) if found else own
+        found.append(settings._replace(values=with_node_files(settings.values, "sbatch")))
+    return found
 
 
 def _await_end(session: Session, job_id: int) -> int:
@@ -161,8 +190,11 @@ def _find(name: str) -> str:
     return name
 
 
-def _directives(content: bytes, name: str, *, with_foreign: bool) -> Layer:
-    """Return the options inside the script, other batch systems' first. Raises: SlurmError."""
+def _directives(content: bytes, name: str, *, with_foreign: bool) -> list[Layer]:
+    """Return the options inside the script of each component, other batch systems' first.
+
+    Raises: SlurmError.
+    """
     script = content.decode("utf-8", "surrogateescape")
     at = "1"
     try:
@@ -172,43 +204,55 @@ def _directives(content: bytes, name: str, *, with_foreign: bool) -> Layer:
             words += directive_words(line)
     except OpenQuote as error:
         raise SlurmError(f"sbatch: fatal: {name}: line {at}: {error}") from error
-    if "hetjob" in words or "packjob" in words:
-        raise SlurmError(
-            error_line("sbatch", "heterogeneous jobs are not honoured yet; nothing was submitted")
+    parts, is_old = split_components(words)
+    if is_old:
+        sys.stderr.write(
+            f'sbatch: Warning: the "{OLD_NAME}" component separator is being deprecated. '
+            'Please, use "hetjob" instead.\n'
         )
-    given, others = parse_arguments(
-        words, OPTIONS["sbatch"], program="sbatch", status=SYNTAX_STATUS
-    )
-    if others:
-        sentence = f"Invalid directive found in batch script: {others[0]}"
-        raise SlurmError(error_line("sbatch", sentence), status=SYNTAX_STATUS)
-    return layer_of(given, "sbatch")
+    layers: list[Layer] = []
+    for part in parts:
+        given, others = parse_arguments(
+            part, OPTIONS["sbatch"], program="sbatch", status=SYNTAX_STATUS
+        )
+        if others:
+            sentence = f"Invalid directive found in batch script: {others[0]}"
+            raise SlurmError(error_line("sbatch", sentence), status=SYNTAX_STATUS)
+        layers.append(layer_of(given, "sbatch"))
+    return layers
 
 
 # -- the controller
 
 
-def _submit(session: Session, submission: Submission, settings: Settings, script: _Script) -> int:
-    """Return the job's number. Raises: SlurmError."""
-    array = submission.array
-    answer = session.ask(
-        SubmitJob(
+def _submit(
+    session: Session, submissions: list[Submission], settings: Settings, script: _Script
+) -> int:
+    """Return the number of the job, or of the first component. Raises: SlurmError."""
+    attachments = (
+        Attachment("script", script.content),
+        Attachment("environment", _environment(settings)),
+    )
+    submission = submissions[0]
+    request: Request
+    if len(submissions) > 1:
+        request = het_request(submissions, attachments, "sbatch")
+    else:
+        array = submission.array
+        request = SubmitJob(
             spec=submission.spec,
             tasks=None if array is None else array.tasks,
             throttle=0 if array is None else array.throttle,
             hold=submission.hold,
             priority=submission.priority,
-            attachments=(
-                Attachment("script", script.content),
-                Attachment("environment", _environment(settings)),
-                Attachment("text", encode_text(submission.text)),
-            ),
-        ),
-        JobAccepted,
-    )
+            attachments=(*attachments, Attachment("text", encode_text(submission.text))),
+        )
+    answer = session.ask(request, JobAccepted)
     if isinstance(answer, JobAccepted):
         return answer.job_id
-    lines = partitions_missing(session, answer, submission.spec)
+    lines = [
+        line for each in submissions for line in partitions_missing(session, answer, each.spec)
+    ]
     if detail_of(answer):
         lines.append(error_line("sbatch", detail_of(answer)))
     lines.append(error_line("sbatch", f"{failure_of('sbatch')}: {sentence_of(answer)}"))

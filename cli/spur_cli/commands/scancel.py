@@ -298,6 +298,8 @@ def _own_id(session: Session, name: JobName) -> JobId:
 
 def _shown(name: JobName) -> str:
     tasks: TaskSet | None = name.tasks
+    if name.offset is not None:
+        return f"{name.whole}+{name.offset}"
     if tasks is None:
         return str(name.job_id)
     if tasks.is_single:

@@ -147,7 +147,9 @@ def _job_names(values: Values) -> list[JobName]:
     names = []
     for text in split_names(values.get("jobs", "")):
         try:
-            names.append(parse_job_name(text))
+            name = parse_job_name(text)
+            # A component of a het job names the whole.
+            names.append(name._replace(job_id=name.whole))
         except ValueError as error:
             # Slurm reads a number as far as it goes, and no job of ours is called so.
             is_number = text[0].isdigit() and text != "0"

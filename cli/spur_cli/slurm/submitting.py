@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from spur.slurm.rlimits import LIMIT_NAMES
-from spur.slurm.submission import Place
-from spur.slurm.wording import SlurmError, error_line
+from spur.slurm.submission import Place, Submission
+from spur.slurm.wording import SlurmError, error_line, failure_of
 from spur.values.hostlist import parse_hostlist
+from spur.values.jobspec import encode_text
+from spur.wire.declare import Attachment
+from spur.wire.jobs import HetComponent, SubmitHetJob
 from spur_cli import calling
 
-__all__ = ["here", "soft_limits", "with_node_files"]
+__all__ = ["here", "het_request", "soft_limits", "with_node_files"]
 
 SYNTAX_STATUS = 255
 """How a command exits for a value that is none."""
@@ -34,6 +39,29 @@ def soft_limits() -> dict[str, int]:
         soft, _ = resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))
         found[name] = -1 if soft == resource.RLIM_INFINITY else soft
     return found
+
+
+def het_request(
+    submissions: Sequence[Submission], shared: tuple[Attachment, ...], program: str
+) -> SubmitHetJob:
+    """Return what is asked for several components; what they share comes with the first.
+
+    Raises: SlurmError for an array, which no component can be.
+    """
+    if any(each.array is not None for each in submissions):
+        sentence = f"{failure_of(program)}: Invalid job array specification"
+        raise SlurmError(error_line(program, sentence))
+    attachments = list(shared)
+    components: list[HetComponent] = []
+    for each in submissions:
+        first = len(attachments) if components else 0
+        text = each.text
+        if not components:
+            text = replace(text, components=tuple(other.text.options for other in submissions))
+        attachments.append(Attachment("text", encode_text(text)))
+        places = tuple(range(first, len(attachments)))
+        components.append(HetComponent(each.spec, each.hold, each.priority, places))
+    return SubmitHetJob(tuple(components), tuple(attachments))
 
 
 def with_node_files(values: Mapping[str, Any], program: str) -> dict[str, Any]:

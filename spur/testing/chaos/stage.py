@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -50,8 +49,6 @@ SLURMD_TIMEOUT_S = 3
 SMALL_DISK_MIB = 200
 
 FIRST_MARK_MIB, SECOND_MARK_MIB = 60, 30
-
-SMALL_AGENT_MIB, AGENT_MARK_MIB = 32, 12
 
 TICK_MS = 25
 
@@ -98,7 +95,6 @@ class Stage:
         self.agents: list[AgentProcess] = []
         self.login: AgentProcess
         self.disk: SmallDisk
-        self.agent_disk: SmallDisk
 
     # -- who is where
     def agent_host(self, number: int) -> int:
@@ -213,18 +209,6 @@ class Stage:
             for member in self.controllers.members:
                 member.kill()
 
-    def keep_disks(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Copy what is on the small disks of a run that failed: they end with it."""
-        if kind is None:
-            return
-        for disk in (self.disk, self.agent_disk):
-            with suppress(FileNotFoundError):
-                disk.clear()
-            target = f"{disk.directory}-kept"
-            subprocess.run(
-                ["cp", "-a", "--sparse=always", str(disk.directory), target], check=False
-            )
-
     def _kill_supervised(self, agent: AgentProcess) -> None:
         below = [pid for each in self.supervisors(agent) for pid in (each, *descendants(each))]
         for pid in below:
@@ -253,9 +237,7 @@ class Stage:
         addresses = tuple(member.rpc_address for member in self.controllers.members)
         for number, names in enumerate(_NODES, 1):
             host = self.agent_host(number)
-            is_small = number == self.plan.small_agent
-            home = self.agent_disk.directory if is_small else self.directory
-            directory = home / f"agent{number}"
+            directory = self.directory / f"agent{number}"
             new = NewAgent(
                 directory=directory,
                 name=f"agent{number}",
@@ -263,12 +245,7 @@ class Stage:
                 controllers=addresses,
                 nodes=names,
                 address=f"{self.hosts.address(host)}:{STREAM_PORT}",
-                settings={
-                    "cpus": 8,
-                    "memory_mib": 4096,
-                    "attend_ms": 1000,
-                    "disk_mark_mib": AGENT_MARK_MIB if is_small else 0,
-                },
+                settings={"cpus": 8, "memory_mib": 4096, "attend_ms": 1000, "disk_mark_mib": 0},
             )
             enrol(client, authority, new)
             self.agents.append(AgentProcess(directory, self.hosts.prefix(host)))
@@ -289,10 +266,6 @@ def staged(directory: Path, plan: Plan) -> Iterator[Stage]:
         hosts = stack.enter_context(Hosts(plan.controllers + AGENTS + 1))
         stage = Stage(directory, plan, hosts)
         stage.disk = stack.enter_context(small_disk(directory / "disk", SMALL_DISK_MIB))
-        stage.agent_disk = stack.enter_context(
-            small_disk(directory / "agent-disk", SMALL_AGENT_MIB)
-        )
-        stack.push(stage.keep_disks)
         stack.callback(time.sleep, 0.2)
         stack.callback(stage.clear)
         stage.build()

@@ -12,17 +12,16 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 from spur.controller.parent import EXIT_DISK
 from spur.testing.agentprocess import AgentProcess
 from spur.testing.chaos.plan import Kind, Strike
-from spur.testing.chaos.stage import AGENT_MARK_MIB, SECOND_MARK_MIB, Stage
+from spur.testing.chaos.stage import SECOND_MARK_MIB, Stage
 from spur.testing.controllers import ControllerProcess
 from spur.testing.live.load import Wrong
-from spur.testing.small_disk import SmallDisk
 from spur.values.errors import SpurError
 from spur.wire.cluster import ReplicaInfo, ShowReplica
 
@@ -39,8 +38,6 @@ _MODULES = {
 
 FULL_MIB = (SECOND_MARK_MIB - 8, 0)
 """What is left of a disk that fills: a little below the second mark, or nothing."""
-
-FULL_AGENT_MIB = (AGENT_MARK_MIB - 4, 0)
 
 
 class Strikes:
@@ -121,7 +118,7 @@ class Strikes:
             case Kind.MUTE_CONTROLLER:
                 return self._cut([(target, other) for other in self._others(target)])
             case Kind.FILL_DISK:
-                return self._fill_controller()
+                return self._fill()
             case Kind.STEP_CLOCK:
                 return self._step(target, strike.amount_ms)
             case _:
@@ -155,12 +152,6 @@ class Strikes:
                 return self._cut([(each, host) for each in controllers])
             case Kind.MUTE_AGENT:
                 return self._cut([(host, each) for each in controllers])
-            case Kind.CUT_BETWEEN_AGENTS:
-                others = [stage.agent_host(each + 1) for each in range(len(stage.agents))]
-                other = self._rng.choice([each for each in others if each != host])
-                return self._cut(_both([other], host))
-            case Kind.FILL_AGENT_DISK:
-                return self._fill(stage.agent_disk, FULL_AGENT_MIB)
         return _nothing
 
     # -- controllers
@@ -244,22 +235,14 @@ class Strikes:
 
         return undo
 
-    def _fill(self, disk: SmallDisk, left_mib: Sequence[int]) -> Undo:
+    def _fill(self) -> Undo:
+        stage = self._stage
         with suppress(OSError):
-            disk.fill(self._rng.choice(left_mib))
+            stage.disk.fill(self._rng.choice(FULL_MIB))
 
         def undo() -> None:
             with suppress(FileNotFoundError):
-                disk.clear()
-
-        return undo
-
-    def _fill_controller(self) -> Undo:
-        stage = self._stage
-        clear = self._fill(stage.disk, FULL_MIB)
-
-        def undo() -> None:
-            clear()
+                stage.disk.clear()
             member = stage.member(stage.plan.small_disk)
             process = member.process
             if process is not None and process.poll() == EXIT_DISK:

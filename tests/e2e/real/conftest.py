@@ -4,6 +4,7 @@
   them, several on a line, DOS line ends, ones that are none, #PBS; script, environment, line.
 - test_scripts: here-documents, --wrap, arguments; output files, exported variables, directories.
 - test_arrays: throttle, lines of a file, the site's limit, variables, parts that are cancelled.
+- test_hetjobs: components by directives, what the script knows of them, their end as a whole.
 - test_dependencies: a join, tasks after their counterparts, singletons, what can never hold.
 - test_gpus: counts and kinds. test_endings: exit codes, signals. test_time_limits: spellings, and
   a job at its limit.

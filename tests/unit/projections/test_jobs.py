@@ -51,7 +51,9 @@ VOID, LOST = NodeShareState.VOID, NodeShareState.LOST
 
 def submitted(job_id: int) -> JobSubmitted:
     """Return the event of a submission under this id."""
-    return JobSubmitted(JobId(job_id), 1001, 1001, SPEC, None, 0, JobId(0), 0, Hold.NONE, None, ())
+    return JobSubmitted(
+        JobId(job_id), 1001, 1001, SPEC, None, 0, JobId(0), 0, 0, Hold.NONE, None, ()
+    )
 
 
 def started(

@@ -11,6 +11,7 @@ from spur.projections.undo import undo_to
 from spur.testing.builders import actor
 from spur.testing.hall import ASK, NODES, SPEC, USER, Hall
 from spur.values.arrays import TaskSet
+from spur.values.dependencies import Condition, Dependency, DependencyKind
 from spur.values.errors import InvariantBroken, Rejection
 from spur.values.ids import JobId, PartitionName
 from spur.values.jobspec import shape_of
@@ -203,3 +204,23 @@ def test_times_of_a_row_follow_its_run(hall: Hall) -> None:
     hall.report("n2", JobId(1), NodeShareState.ENDED, signal=9)
     view = hall.view(JobId(1))
     assert (view.end_ns, view.signal, view.completing) == (hall.state.time_ns, 9, False)
+
+
+def test_an_array_that_left_the_state_is_shown_as_none(hall: Hall) -> None:
+    """A job waits in vain for an array that failed, and is still there when that is purged."""
+    array = hall.submit(tasks=TaskSet(((0, 1, 1),)))
+    waits = Dependency(False, (Condition(DependencyKind.AFTER_OK, array, None, 0),))
+    never = replace(SPEC, dependency=waits, kill_on_invalid_dependency=False)
+    job_id = hall.submit(never)
+    hall.cluster.ask(CancelJob(array, None), USER)
+    hall.tick()
+    (before,) = views(hall, JobFilter(job_ids=(job_id,)))
+    hall.tick(100_000)
+    (after,) = views(hall, JobFilter(job_ids=(job_id,)))
+    assert array not in hall.state.arrays
+    assert before.dependency is not None
+    assert after.dependency is not None
+    assert [before.dependency.conditions[0].is_array, after.dependency.conditions[0].is_array] == [
+        True,
+        False,
+    ]

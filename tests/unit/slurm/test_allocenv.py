@@ -76,6 +76,7 @@ def test_command_finds_what_the_allocation_is(line: str, more: dict[str, str]) -
         throttle=0,
         het_id=JobId(0),
         het_offset=0,
+        het_size=0,
         uid=2001,
         gid=2001,
         spec=msgspec.structs.replace(submission.spec, account="physics", qos="normal", ask=filled),

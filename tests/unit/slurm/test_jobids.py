@@ -24,8 +24,10 @@ from spur.values.ids import JobId
 )
 def test_name_is_read(text: str, job_id: int, tasks: list[int] | None) -> None:
     """Someone names a job, tasks of an array or a component."""
+    _, plus, typed = text.partition("+")
+    offset = int(typed) if plus else None
     wanted = None if tasks is None else TaskSet.of(tasks)
-    assert parse_job_name(text) == JobName(JobId(job_id), wanted)
+    assert parse_job_name(text) == JobName(JobId(job_id), wanted, offset)
 
 
 @pytest.mark.parametrize(
