@@ -168,6 +168,12 @@ COMMANDS: tuple[Command, ...] = (
         alias="scontrol",
     ),
     Command(
+        words=("sdiag",),
+        module="sdiag",
+        summary="show what the leading controller counts: requests, jobs, cycles of its scheduler",
+        alias="sdiag",
+    ),
+    Command(
         words=("sinfo",),
         module="sinfo",
         summary="show partitions and nodes at a glance",

@@ -20,6 +20,8 @@ from spur.controller.dispatcher import Dispatcher
 from spur.controller.front import Front
 from spur.controller.services import HistoryDone, OrdersDone
 from spur.controller.snapshots import SnapshotProcess
+from spur.controller.statistics import Counter
+from spur.events.declare import Event
 from spur.events.envelope import Actor, Entry
 from spur.projections.react import Effect
 from spur.values.ids import HostId, NodeName
@@ -27,7 +29,8 @@ from spur.wire.agents import AttendOrders
 from spur.wire.calls import Call, Reply
 from spur.wire.cluster import ProcessInfo
 from spur.wire.declare import Request
-from spur.wire.followers import Role
+from spur.wire.followers import Cycled, Role
+from spur.wire.statistics import Statistics
 
 __all__ = ["Beside"]
 
@@ -52,6 +55,7 @@ class Beside:
         )
         self.certified: tuple[bytes, int] = (b"", 0)
         """The digest of the authority's certificate, and when this controller's own ends."""
+        self._counter = Counter()
         self._replica = replica
         self._wake = wake
         self._fail = fail
@@ -83,6 +87,7 @@ class Beside:
     # -- Services
     def leading(self, term: int) -> None:
         """Take agents, and let the scheduler plan."""
+        self._counter.reset()
         self.dispatcher.leading(term)
         self._tell_role(Role(leads=True, term=term))
 
@@ -127,6 +132,22 @@ class Beside:
             found.extend(self._children.processes())
         return tuple(found)
 
+    def timed(
+        self, request: Request, uid: int, respond: Callable[[Reply], None]
+    ) -> Callable[[Reply], None]:
+        """Let a request be counted when it is answered."""
+        return self._counter.timed(request, uid, respond)
+
+    def decided(self, events: Sequence[Event]) -> None:
+        """Count them."""
+        self._counter.decided(events)
+
+    def statistics(self, *, anew: bool) -> Statistics:
+        """Return what was counted; `anew` sets it to zero first."""
+        if anew:
+            self._counter.reset()
+        return self._counter.told(self._front.state, self.dispatcher.agent_count)
+
     def certificate(self) -> tuple[bytes, int]:
         """Return what is known of the controller's certificate."""
         return self.certified
@@ -164,6 +185,10 @@ class Beside:
             self._children.ask_history(request, at_least, done)
 
     # -- FollowedFront
+    def cycled(self, cycle: Cycled) -> None:
+        """Count a cycle of the scheduler."""
+        self._counter.cycled(cycle)
+
     @property
     def commit(self) -> int:
         """How far the front is."""

@@ -124,6 +124,11 @@ class Dispatcher:
         self._led_ns = 0
         self._swept_ns = self._checked_ns = 0
 
+    @property
+    def agent_count(self) -> int:
+        """Return how many hosts attend."""
+        return len(self._agents)
+
     # -- what the front says
     def leading(self, term: int) -> None:
         """Begin with nothing; each agent has the whole time-out to come."""

@@ -37,6 +37,7 @@ from spur.wire.followers import (
     CHANNEL_LIMIT,
     ChildCall,
     ChildReply,
+    Cycled,
     Entries,
     Follow,
     HistoryAnswer,
@@ -109,6 +110,10 @@ class FrontLink:
     def reached(self, index: int) -> None:
         """Say that everything up to this entry was taken in."""
         self._stream.send(encode_channel(Reached(index)))
+
+    def cycled(self, cycle: Cycled) -> None:
+        """Say what a plan took."""
+        self._stream.send(encode_channel(cycle))
 
     def answer_history(self, answer: HistoryAnswer) -> None:
         """Answer one `HistoryAsk`."""

@@ -113,7 +113,7 @@ class Front:
         except UnreadableRequest as error:
             respond(self.reply_now(call, Refused("invalid-value", str(error))))
             return
-        asked = Asked(call, actor, respond, request)
+        asked = Asked(call, actor, self._services.timed(request, actor.uid, respond), request)
         if type(request) in HISTORY:
             self._queries.ask(asked)
             return
@@ -292,8 +292,10 @@ class Front:
                 return Rejection("limit-exceeded", f"{error.limit}; nothing was changed")
             return Rejection("fault", f"{error}; nothing was changed")
         refused = self._propose(entry)
-        if refused is None and applied.effects:
-            self._effects[entry.index] = applied.effects
+        if refused is None:
+            self._services.decided(decision.events)
+            if applied.effects:
+                self._effects[entry.index] = applied.effects
         return refused
 
     def _propose(self, entry: Entry) -> Rejection | None:

@@ -28,6 +28,7 @@ from spur.wire.agents import AttendOrders, Orders
 from spur.wire.calls import Answered, Call, Refused, Reply
 from spur.wire.declare import Answer
 from spur.wire.registry import encode_answer
+from spur.wire.statistics import ResetStatistics, ShowStatistics
 
 __all__ = ["Answers", "Queries"]
 
@@ -102,6 +103,10 @@ class Queries:
                     asked.respond(front.reply_now(call, Answered(encode_answer(orders))))
 
             self._services.attend(request, HostId(asked.actor.host_id), done)
+        elif isinstance(request, ShowStatistics | ResetStatistics):
+            counted = self._services.statistics(anew=isinstance(request, ResetStatistics))
+            answer = decision.answer if counted is None else counted
+            asked.respond(front.reply_now(call, Answered(encode_answer(answer))))
         else:
             raise InvariantBroken(f"{type(request).__name__} is soft, and nobody serves it")
 

@@ -21,6 +21,7 @@ from spur.scheduling.plan import Plan, plan, policy_digest
 from spur.scheduling.queue import Queue
 from spur.values.errors import Rejection
 from spur.wire.declare import Answer, Done
+from spur.wire.followers import Cycled
 from spur.wire.runs import PlaceJobs, PlacementsJudged, StateReasons
 
 __all__ = ["Scheduler", "main"]
@@ -93,6 +94,9 @@ class Scheduler:
         self.cycles += 1
         self.longest_cycle_s = max(self.longest_cycle_s, took_s)
         started = 0
+        self.follower.link.cycled(
+            Cycled(int(took_s * 1e6), made.depth, self._queue.waiting(), made.passed_over)
+        )
         if made.placements:
             request = PlaceJobs(state.index, self._digest, made.placements)
             judged = await self.follower.call(request, PlacementsJudged)

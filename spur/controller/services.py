@@ -11,12 +11,14 @@ from types import MappingProxyType
 from typing import Any, Protocol
 
 from spur.commands.decide import Attendance
+from spur.events.declare import Event
 from spur.projections.react import Effect
 from spur.values.ids import HostId, NodeName
 from spur.wire.agents import AttendOrders, Orders
-from spur.wire.calls import Answered, Refused
+from spur.wire.calls import Answered, Refused, Reply
 from spur.wire.cluster import ProcessInfo
 from spur.wire.declare import Request
+from spur.wire.statistics import Statistics
 
 __all__ = ["HistoryDone", "OrdersDone", "ReleaseOnly", "Services"]
 
@@ -53,6 +55,17 @@ class Services(Protocol):
 
     def processes(self) -> tuple[ProcessInfo, ...]:
         """Return what runs beside the front, and itself."""
+
+    def timed(
+        self, request: Request, uid: int, respond: Callable[[Reply], None]
+    ) -> Callable[[Reply], None]:
+        """Return what answers a request, and counts it then."""
+
+    def decided(self, events: Sequence[Event]) -> None:
+        """Hear what was put into the log."""
+
+    def statistics(self, *, anew: bool) -> Statistics | None:
+        """Return what was counted, or begin `anew`; None when nobody counts."""
 
     def certificate(self) -> tuple[bytes, int]:
         """Return the digest of the authority's certificate, and when this controller's own ends."""
@@ -102,6 +115,19 @@ class ReleaseOnly:
     def processes(self) -> tuple[ProcessInfo, ...]:
         """Know of no process."""
         return ()
+
+    def timed(
+        self, request: Request, uid: int, respond: Callable[[Reply], None]
+    ) -> Callable[[Reply], None]:
+        """Count nothing."""
+        return respond
+
+    def decided(self, events: Sequence[Event]) -> None:
+        """Count nothing."""
+
+    def statistics(self, *, anew: bool) -> Statistics | None:
+        """Have none."""
+        return None
 
     def certificate(self) -> tuple[bytes, int]:
         """Have none."""

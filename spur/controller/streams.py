@@ -22,6 +22,7 @@ from spur.wire.followers import (
     ENTRIES_BYTES,
     ChildCall,
     ChildReply,
+    Cycled,
     Entries,
     Follow,
     HistoryAnswer,
@@ -56,6 +57,8 @@ class FollowedFront(Protocol):
     def incarnation(self) -> int: ...
 
     def submit(self, call: Call, actor: Actor, respond: Callable[[Reply], None]) -> None: ...
+
+    def cycled(self, cycle: Cycled) -> None: ...
 
 
 class ChildStream:
@@ -149,6 +152,8 @@ class ChildStream:
                     done(message.outcome, message.warning)
             elif isinstance(message, Reached):
                 self.reached = message.index
+            elif isinstance(message, Cycled):
+                self._front.cycled(message)
 
     def faulted(self, stream: Stream, sentence: str) -> None:
         """The child is of the same release: what it says can always be read."""

@@ -67,6 +67,10 @@ class Plan(NamedTuple):
     jobs: tuple[JobReasonView, ...]
     is_cut: bool
     """Whether more jobs might start, if the plan were longer."""
+    depth: int = 0
+    """How many jobs were looked at."""
+    passed_over: int = 0
+    """How many start although one before them in their partition waits."""
 
 
 def policy_digest() -> bytes:
@@ -189,6 +193,7 @@ class _Cycle:
         self._group_reasons: dict[GroupKey, Reason] = {}
         self._job_reasons: dict[JobId, Reason] = {}
         self._first_blocked: dict[Group, JobId] = {}
+        self._depth = self._passed_over = 0
 
     def run(self) -> Plan:
         """Go through the queue."""
@@ -202,7 +207,7 @@ class _Cycle:
                 self._push(place)
         is_cut = bool(self._heap)
         groups, jobs = self._reasons(is_cut=is_cut)
-        return Plan(tuple(self._placements), groups, jobs, is_cut)
+        return Plan(tuple(self._placements), groups, jobs, is_cut, self._depth, self._passed_over)
 
     # -- the queue
     def _open_streams(self) -> None:
@@ -260,6 +265,7 @@ class _Cycle:
     # -- one job
     def _serve(self, stream: _Stream) -> bool:
         """Deal with the stream's next job; return whether the stream goes on."""
+        self._depth += 1
         job_id = stream.jobs[stream.next][2]
         job = self._state.jobs[job_id]
         if stream.need is None:
@@ -469,6 +475,7 @@ class _Cycle:
             self._running_tasks[job.array_id] = self._tasks_running(job.array_id) + 1
         if need.is_by_user:
             self._owners.update((share.node, job.uid) for share in shares)
+        self._passed_over += stream.name in self._heads
         self._placements.append(
             Placement(
                 job_id,

@@ -6,6 +6,7 @@
     Role(leads, term)              ->
     Restart(why): begin anew       ->
                                    <-  Reached(index)
+                                   <-  Cycled(took_us, ...): of the scheduler
                                    <-  ChildCall(number, request)
     ChildReply(number, index, ...) ->
     HistoryAsk(number, request)    ->
@@ -28,6 +29,7 @@ __all__ = [
     "ENTRIES_BYTES",
     "ChildCall",
     "ChildReply",
+    "Cycled",
     "Entries",
     "Follow",
     "FromChild",
@@ -82,6 +84,18 @@ class Reached(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=4):
     index: int
 
 
+class Cycled(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=5):
+    """The scheduler made a plan."""
+
+    took_us: int
+    depth: int
+    """Jobs that it looked at."""
+    queue: int
+    """Jobs that wait."""
+    passed_over: int
+    """Starts of jobs behind one that waits."""
+
+
 class Entries(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
     """The next committed entries."""
 
@@ -123,7 +137,7 @@ class Restart(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=5):
     why: str
 
 
-FromChild: TypeAlias = Follow | ChildCall | HistoryAnswer | Reached
+FromChild: TypeAlias = Follow | ChildCall | HistoryAnswer | Reached | Cycled
 FromFront: TypeAlias = Entries | Role | ChildReply | HistoryAsk | Restart
 
 _encoder = msgspec.msgpack.Encoder()

@@ -14,6 +14,7 @@ from spur.controller.children import LAG_BYTES_MAX, Child, ChildRow
 from spur.events.envelope import Actor, Entry
 from spur.testing.loops import Run
 from spur.wire.calls import Call, Reply
+from spur.wire.followers import Cycled
 
 LAZY = """\
 import asyncio, os, sys
@@ -52,6 +53,9 @@ class Front:
 
     def submit(self, call: Call, actor: Actor, respond: Callable[[Reply], None]) -> None:
         raise AssertionError("the child asks nothing")
+
+    def cycled(self, cycle: Cycled) -> None:
+        """Take no note of it."""
 
     def read(self, first: int, bytes_max: int, done: Callable[[Sequence[Entry]], None]) -> None:
         if first <= READ_MAX:  # the rest is still being read from a disk

@@ -25,7 +25,7 @@ from spur.values.errors import PeerFault, Rejection
 from spur.wire.calls import Answered, Call, Refused, Reply
 from spur.wire.cluster import ClusterInfo, ShowCluster
 from spur.wire.declare import Done, encode_request
-from spur.wire.followers import Role
+from spur.wire.followers import Cycled, Role
 from spur.wire.registry import encode_answer
 
 
@@ -51,6 +51,9 @@ class Front:
 
     def submit(self, call: Call, actor: Actor, respond: Callable[[Reply], None]) -> None:
         self.asked.append((call, respond))
+
+    def cycled(self, cycle: Cycled) -> None:
+        """Take no note of it."""
 
     def read(self, first: int, bytes_max: int, done: Callable[[Sequence[Entry]], None]) -> None:
         done(self.cluster.entries[first - 1 : self.commit])

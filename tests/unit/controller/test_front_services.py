@@ -11,8 +11,11 @@ from msgspec.structs import replace
 
 from spur.commands.decide import Attendance
 from spur.controller.services import HistoryDone, OrdersDone
+from spur.controller.statistics import Counter
+from spur.events.declare import Event
 from spur.projections.dispatch import LaunchRun
 from spur.projections.react import Effect
+from spur.projections.state import State
 from spur.testing.builders import ADMIN, SMALL_CONFIG, actor
 from spur.testing.desk import Desk, furnished
 from spur.testing.hall import placement, submission
@@ -21,12 +24,13 @@ from spur.values.configfile import CONFIG_FILE
 from spur.values.ids import HostId, JobId, NodeName
 from spur.values.tres import NodeShare
 from spur.wire.agents import AttendOrders, Orders
-from spur.wire.calls import Answered, Refused
+from spur.wire.calls import Answered, Refused, Reply
 from spur.wire.cluster import Configured, ProcessInfo, Reconfigure, ReplicaInfo, ShowReplica
 from spur.wire.declare import Request
 from spur.wire.history import QueryRecords, RecordFilter
 from spur.wire.nodes import ListNodes, NodeList, RegisterNode
 from spur.wire.runs import PlaceJobs
+from spur.wire.statistics import ResetStatistics, ShowStatistics, Statistics
 from spur.wire.texts import JobScript, ReadScript
 
 USER = actor(1001)
@@ -40,6 +44,7 @@ class Room:
 
     def __init__(self) -> None:
         self.told: list[str] = []
+        self.counter = Counter()
         self.released: list[tuple[Effect, int]] = []
         self.attending: list[tuple[HostId, OrdersDone]] = []
         self.reading: list[tuple[Sequence[bytes], Callable[[Sequence[bytes | None]], None]]] = []
@@ -69,6 +74,19 @@ class Room:
 
     def attendances(self) -> Mapping[NodeName, Attendance]:
         return MappingProxyType({NodeName("n1"): Attendance(500, 2_000)})
+
+    def timed(
+        self, request: Request, uid: int, respond: Callable[[Reply], None]
+    ) -> Callable[[Reply], None]:
+        return self.counter.timed(request, uid, respond)
+
+    def decided(self, events: Sequence[Event]) -> None:
+        self.counter.decided(events)
+
+    def statistics(self, *, anew: bool) -> Statistics:
+        if anew:
+            self.counter.reset()
+        return self.counter.told(State(), 1)
 
     def certificate(self) -> tuple[bytes, int]:
         """Have none."""
@@ -274,3 +292,28 @@ def test_what_a_member_cannot_read_is_not_written(desk: Desk) -> None:
     assert refusal.code == "wrong-state"
     assert refusal.hint == "bring every controller to this release"
     assert not state.jobs.rows
+
+
+def test_requests_and_jobs_are_counted(desk: Desk, room: Room) -> None:
+    """An administrator asks who keeps the controller busy, and sets the counts to zero."""
+    desk.put(submission(), USER)
+    desk.put(submission(), USER)
+    desk.turn()
+    desk.put(ShowStatistics(), USER)
+    told = desk.answer()
+    assert isinstance(told, Statistics)
+    assert (told.submitted, told.started, told.failed) == (2, 0, 0)
+    counts = {row.name: row.count for row in told.requests}
+    assert counts["job.submit"] == 2
+    assert {row.uid: row.count for row in told.users}[USER.uid] == 2
+    desk.put(ResetStatistics(), ADMIN)
+    told = desk.answer()
+    assert isinstance(told, Statistics)
+    assert (told.submitted, told.requests) == (0, ())
+
+
+def test_a_user_does_not_set_counts_to_zero(desk: Desk, room: Room) -> None:
+    """Somebody who is no operator calls sdiag -r."""
+    desk.put(ResetStatistics(), USER)
+    desk.turn()
+    assert desk.refusal().code == "not-permitted"

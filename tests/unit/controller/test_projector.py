@@ -23,6 +23,7 @@ from spur.testing.loops import Run, until
 from spur.values.ids import JobId
 from spur.wire.calls import Answered, Call, Refused, Reply
 from spur.wire.declare import Request, encode_request
+from spur.wire.followers import Cycled
 from spur.wire.history import QueryRecords, ReadStory, RecordFilter, RecordPage
 from spur.wire.registry import decode_answer
 
@@ -55,6 +56,9 @@ class Pair:
 
     def submit(self, call: Call, actor: Actor, respond: Callable[[Reply], None]) -> None:
         """Take no requests: the projector has none."""
+
+    def cycled(self, cycle: Cycled) -> None:
+        """Take no note of it."""
 
     def read(self, first: int, bytes_max: int, done: Callable[[Sequence[Entry]], None]) -> None:
         done(self.cluster.entries[first - 1 : self.commit])

@@ -16,7 +16,7 @@ from spur.values.errors import InvariantBroken
 from spur.wire.calls import Answered, Call, Refused, Reply
 from spur.wire.cluster import ShowCluster
 from spur.wire.declare import encode_request
-from spur.wire.followers import HistoryAnswer, HistoryAsk, Role
+from spur.wire.followers import Cycled, HistoryAnswer, HistoryAsk, Role
 
 BODY = bytes(100_000)
 
@@ -36,6 +36,9 @@ class Front:
 
     def submit(self, call: Call, actor: Actor, respond: Callable[[Reply], None]) -> None:
         self.asked.append((call, actor, respond))
+
+    def cycled(self, cycle: Cycled) -> None:
+        """Take no note of it."""
 
     def read(self, first: int, bytes_max: int, done: Callable[[Sequence[Entry]], None]) -> None:
         self.reads += 1

@@ -66,7 +66,7 @@ def test_a_job_that_can_t_start_says_why(
     first(floor)
     floor.cycle()
     assert (floor.given(job_id), floor.reason(job_id)) == ("", reason)
-    assert floor.plan() == ((), (), (), False)
+    assert floor.plan()[:4] == ((), (), (), False)
 
 
 def test_the_first_that_waits_needs_resources_and_the_others_wait_for_it() -> None:
@@ -113,7 +113,7 @@ def test_a_throttled_array_says_so() -> None:
     floor.cycle()
     assert floor.state.allocations.running_tasks(array) == 2
     assert floor.reason(array) is Reason.ARRAY_TASK_LIMIT
-    assert floor.plan() == ((), (), (), False)
+    assert floor.plan()[:4] == ((), (), (), False)
 
 
 def test_an_exclusive_job_waits_for_an_idle_node() -> None:
