@@ -166,7 +166,8 @@ def slurm_command(command: str) -> Iterator[str]:
         yield "|---|---|---|"
         for column in columns:
             letter = f"`%{column.letter}`" if column.letter else "-"
-            yield f"| `{column.name}` | {letter} | {column.heading or '-'} |"
+            name = f"`{column.name}`" if column.name else "-"
+            yield f"| {name} | {letter} | {column.heading or '-'} |"
     yield ""
     yield "## Variables that stand for no option"
     yield ""

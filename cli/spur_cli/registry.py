@@ -180,10 +180,28 @@ COMMANDS: tuple[Command, ...] = (
         alias="sinfo",
     ),
     Command(
+        words=("sprio",),
+        module="sprio",
+        summary="show what the priorities of waiting jobs are made of",
+        alias="sprio",
+    ),
+    Command(
         words=("squeue",),
         module="squeue",
         summary="show the jobs that wait and run",
         alias="squeue",
+    ),
+    Command(
+        words=("sshare",),
+        module="sshare",
+        summary="show the shares of accounts and users",
+        alias="sshare",
+    ),
+    Command(
+        words=("sstat",),
+        module="sstat",
+        summary="show what the steps of running jobs use",
+        alias="sstat",
     ),
     Command(
         words=("status",),

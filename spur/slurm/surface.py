@@ -6,8 +6,11 @@ from typing import NamedTuple
 
 from spur.slurm.columns.jobs import JOB_COLUMNS
 from spur.slurm.columns.nodes import NODE_COLUMNS
+from spur.slurm.columns.priorities import PRIORITY_COLUMNS
 from spur.slurm.columns.records import FIELDS
+from spur.slurm.columns.shares import SHARE_FIELDS
 from spur.slurm.columns.steps import STEP_COLUMNS
+from spur.slurm.columns.stepstats import STAT_FIELDS
 from spur.slurm.optionrows import Effect
 from spur.slurm.options import OPTIONS
 from spur.slurm.variables import VARIABLES, variables_of
@@ -61,6 +64,12 @@ def shown_by(command: str) -> tuple[Shown, ...]:
         return tuple(Shown(column.name, column.letter, column.header) for column in rows)
     if command == "sacct":
         return tuple(Shown(field.name, "", field.name) for field in FIELDS)
+    if command == "sprio":
+        return tuple(Shown("", column.letter, column.header) for column in PRIORITY_COLUMNS)
+    if command == "sshare":
+        return tuple(Shown(field.name, "", field.head) for field in SHARE_FIELDS)
+    if command == "sstat":
+        return tuple(Shown(field.name, "", field.head) for field in STAT_FIELDS)
     return ()
 
 

@@ -110,6 +110,11 @@ class Session:
             self._client.close()
 
     @property
+    def own_uid(self) -> int:
+        """Who runs the command."""
+        return os.geteuid()
+
+    @property
     def is_root(self) -> bool:
         """Whether root runs the command."""
         return os.geteuid() == 0

@@ -19,6 +19,7 @@ ROWS: tuple[Option, ...] = (
     _row("clusters", "M", VALUE, "clusters"),
     _row("format", "o", VALUE, "format"),
     _row("help", "", NOTHING, "help"),
+    _row("helpformat", "e", NOTHING, "help_format"),
     _row(
         "json",
         "",
