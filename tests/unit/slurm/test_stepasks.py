@@ -109,8 +109,8 @@ def test_more_nodes_than_there_are_is_refused_before_asking(text: str, sentence:
         ("-r -1 true", 'srun: error: Invalid numeric value "-1" for --relative.'),
         ("-m silly true", "srun: error: Invalid --distribution specification"),
         (
-            "--multi-prog true",
-            "srun: error: --multi-prog is not honoured yet: all tasks run one program; "
+            "--async true",
+            "srun: error: --async is not honoured yet: srun stays with its step; "
             "nothing was done",
         ),
     ],
