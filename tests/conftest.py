@@ -17,11 +17,11 @@ _PASTS = {"lone_past", "past"}
 _FIRST = ("tests/e2e/",)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each test its group, and put those that wait before those that compute."""
-    if not config.pluginmanager.hasplugin("xdist"):
-        return
     for item in items:
+        if " at 0x" in item.name:
+            raise pytest.UsageError(f"{item.name}: a test's name must be the same in each process")
         item.add_marker(pytest.mark.xdist_group(_group_of(item)))
     items.sort(key=lambda item: not item.nodeid.startswith(_FIRST))
 

@@ -56,7 +56,11 @@ ALONE: list[tuple[Callable[[Floor], object], dict[str, Any], Reason]] = [
 ]
 
 
-@pytest.mark.parametrize(("first", "ask", "reason"), ALONE, ids=str)
+def name_of(value: object) -> str:
+    return getattr(value, "__name__", str(value))
+
+
+@pytest.mark.parametrize(("first", "ask", "reason"), ALONE, ids=name_of)
 def test_a_job_that_can_t_start_says_why(
     first: Callable[[Floor], object], ask: dict[str, Any], reason: Reason
 ) -> None:

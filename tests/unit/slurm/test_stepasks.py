@@ -110,8 +110,7 @@ def test_more_nodes_than_there_are_is_refused_before_asking(text: str, sentence:
         ("-m silly true", "srun: error: Invalid --distribution specification"),
         (
             "--async true",
-            "srun: error: --async is not honoured yet: srun stays with its step; "
-            "nothing was done",
+            "srun: error: --async is not honoured yet: srun stays with its step; nothing was done",
         ),
     ],
 )
