@@ -18,6 +18,7 @@ __all__ = [
     "Fork",
     "Hold",
     "Kill",
+    "Notify",
     "Prepare",
     "Say",
     "Send",
@@ -78,6 +79,15 @@ class Signal(msgspec.Struct, frozen=True, gc=False):
     """Of the entry that says so."""
 
 
+class Notify(msgspec.Struct, frozen=True, gc=False):
+    """Tell a supervisor to say something, once."""
+
+    name: AttemptName
+    text: bytes
+    index: int
+    """Of the entry that says so."""
+
+
 class Steer(msgspec.Struct, frozen=True, gc=False):
     """Tell a supervisor how to go on."""
 
@@ -119,5 +129,17 @@ class Say(msgspec.Struct, frozen=True, gc=False):
 
 
 Action: TypeAlias = (
-    Prepare | Fork | Watch | TakeClaim | Kill | Signal | Steer | Sweep | Send | Hold | Forget | Say
+    Prepare
+    | Fork
+    | Watch
+    | TakeClaim
+    | Kill
+    | Signal
+    | Steer
+    | Notify
+    | Sweep
+    | Send
+    | Hold
+    | Forget
+    | Say
 )

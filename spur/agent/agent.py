@@ -20,6 +20,7 @@ from spur.agent.actions import (
     Fork,
     Hold,
     Kill,
+    Notify,
     Prepare,
     Say,
     Send,
@@ -205,6 +206,8 @@ class Agent:
                     self._begin(self.supervisors.kill(action))
                 case Signal():
                     self._begin(self.supervisors.signal(action))
+                case Notify():
+                    self._begin(self.supervisors.notify(action))
                 case Steer():
                     self._begin(self.supervisors.steer(action))
                 case Sweep():

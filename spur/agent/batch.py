@@ -66,6 +66,7 @@ def run_batch(attempt: Attempt, order: LaunchOrder) -> None:
         _say(files, f"{words}{sentence}" if sentence else "")
 
     tending.on_kill = say_cancelled
+    tending.on_notice = lambda text: _say(files, f"{words}{text}")
     warning = EarlyWarning(tending, dict(text.options), to_script=True, send=tending.signal_mains)
     warning.expect(order.limit_ns)
     attempt.say_claimed()

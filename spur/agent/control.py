@@ -1,7 +1,7 @@
 """How an agent speaks to the supervisor of an attempt: two Unix sockets in the attempt's directory.
 
-    control   `Signal`, `Steer` and `Kill`, framed; each is answered by `Heard`. A connection
-              that stays open ends when the supervisor does.
+    control   `Signal`, `Steer`, `Notify` and `Kill`, framed; each is answered by
+              `Heard`. A connection that stays open ends when the supervisor does.
     stream    the input and output of a step's tasks, as in `spur.wire.streams`
 
 Both are found through the directory, so they outlive the agent that started the supervisor. Only
@@ -23,6 +23,7 @@ __all__ = [
     "STREAM",
     "Heard",
     "Kill",
+    "Notify",
     "Order",
     "Signal",
     "Steer",
@@ -38,7 +39,7 @@ CONTROL = "control"
 STREAM = "stream"
 """Names of the sockets in the directory of an attempt."""
 
-CONTROL_LIMIT = MessageLimit("order to a supervisor", 4096)
+CONTROL_LIMIT = MessageLimit("order to a supervisor", 8192)
 
 
 class Order(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
@@ -65,6 +66,14 @@ class Steer(Order, frozen=True, tag="steer"):
     """Of the event that says so: the newest holds."""
 
 
+class Notify(Order, frozen=True, tag="notify"):
+    """Say something where a person may read it."""
+
+    text: bytes
+    index: int
+    """Of the event that asked for it: said once."""
+
+
 class Kill(Order, frozen=True, tag="kill"):
     """End everything: SIGCONT and SIGTERM, after the wait SIGKILL."""
 
@@ -82,8 +91,8 @@ class Heard(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 _ENCODE = msgspec.msgpack.Encoder().encode
-_ORDERS: msgspec.msgpack.Decoder[Signal | Steer | Kill] = msgspec.msgpack.Decoder(
-    Signal | Steer | Kill
+_ORDERS: msgspec.msgpack.Decoder[Signal | Steer | Notify | Kill] = msgspec.msgpack.Decoder(
+    Signal | Steer | Notify | Kill
 )
 _ANSWERS = msgspec.msgpack.Decoder(Heard)
 
@@ -93,7 +102,7 @@ def encode_order(order: Order) -> bytes:
     return b"".join(encode_frames(_ENCODE(order)))
 
 
-def decode_order(message: bytes) -> Signal | Steer | Kill:
+def decode_order(message: bytes) -> Signal | Steer | Notify | Kill:
     """Read an order, its frames taken off. Raises: msgspec.MsgspecError when it is none."""
     return _ORDERS.decode(message)
 

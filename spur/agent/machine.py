@@ -25,6 +25,7 @@ from spur.agent.actions import (
     Fork,
     Hold,
     Kill,
+    Notify,
     Prepare,
     Say,
     Send,
@@ -42,6 +43,7 @@ from spur.wire.agents import (
     KillStepOrder,
     LaunchOrder,
     LaunchStepOrder,
+    NotifyOrder,
     Numbered,
     Orders,
     SignalOrder,
@@ -174,6 +176,8 @@ class _Attempt:
     end_told: bool = False
     signal_index: int = 0
     """The newest order to signal that was acted on."""
+    notice_index: int = 0
+    """The newest order to say something that was acted on."""
     steer: Steer | None = None
     """The newest order of how a run goes on; its steps follow it."""
     signals: list[Signal] = field(default_factory=list)
@@ -292,6 +296,8 @@ class Machine:
                 return self._stop(name, order.state, order.kill_wait_s)
             case SignalOrder():
                 return self._signal_run(name, order.signal, order.reach, order.index)
+            case NotifyOrder():
+                return self._notify(name, order.text, order.index)
             case SteerOrder():
                 return self._steer(Steer(name, order.paused, order.limit_ns, order.index))
             case SignalStepOrder():
@@ -427,6 +433,20 @@ class Machine:
         if attempt.stage in _BEGINS:
             attempt.signals.append(order)
         return []
+
+    def _notify(self, name: AttemptName, text: bytes, index: int) -> list[Action]:
+        """Say something once to a script, or where none runs to the steps."""
+        attempt = self._attempts.get(name)
+        if attempt is None or index <= attempt.notice_index:
+            return []
+        attempt.notice_index = index
+        is_batch = isinstance(attempt.order, LaunchOrder) and attempt.order.spec.batch
+        names = (name,) if is_batch else tuple(self._live_steps(name))
+        return [
+            Notify(each, text, index)
+            for each in names
+            if self._attempts[each].stage is Stage.RUNNING
+        ]
 
     def _steer(self, steer: Steer) -> list[Action]:
         """Have all of a run that runs here go on as is said last."""

@@ -117,6 +117,7 @@ class _Step:
         tending.holds = True
         tending.on_exit = self._exited
         tending.on_kill = self._killed
+        tending.on_notice = lambda text: self._say(f"{self.words}{text}")
         tending.lingers = self._lingers
         tending.alarm(PROGRAM_WAIT_S, self._give_up)
         self.stream = Stream(tending, attempt.directory, order.node)

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from spur.agent import control
-from spur.agent.actions import Kill, Signal, Steer
+from spur.agent.actions import Kill, Notify, Signal, Steer
 from spur.agent.manifest import AttemptName, directory_name, parse_directory_name
 from spur.agent.notices import Claimed, Ended
 from spur.agent.spool import Spool
@@ -114,6 +114,10 @@ class Supervisors:
     async def signal(self, order: Signal) -> None:
         """Tell a supervisor to send a signal; one that does not listen has nobody to send it to."""
         await self._deliver(order.name, control.Signal(order.signal, order.mains_only, order.index))
+
+    async def notify(self, order: Notify) -> None:
+        """Tell a supervisor to say something; one that does not listen has nobody to say it to."""
+        await self._deliver(order.name, control.Notify(order.text, order.index))
 
     async def steer(self, order: Steer) -> None:
         """Tell a supervisor how to go on; one that does not listen ends already."""

@@ -21,6 +21,7 @@ from spur.agent.control import (
     CONTROL_LIMIT,
     Heard,
     Kill,
+    Notify,
     Signal,
     Steer,
     decode_order,
@@ -56,6 +57,8 @@ class Tending:
         """Called with each main process that ended, and its status."""
         self.on_kill: Callable[[Kill], None] = lambda kill: None
         """Called once, before the first signal of a kill is sent."""
+        self.on_notice: Callable[[str], None] = lambda text: None
+        """Called with what somebody says to the job."""
         self.on_steer: Callable[[int], None] = lambda limit_ns: None
         """Called with the run's new limit; 0 is never, as while it stands still."""
         self.limit_ns: int | None = None
@@ -170,14 +173,16 @@ class Tending:
             self.forget(connection.fileno())
             connection.close()
 
-    def _obey(self, order: Signal | Steer | Kill) -> None:
+    def _obey(self, order: Signal | Steer | Notify | Kill) -> None:
         if isinstance(order, Kill):
             self.kill(order)
         elif isinstance(order, Steer):
             self._steer(order)
         elif order.index not in self._signalled:
             self._signalled.add(order.index)
-            if order.mains_only:
+            if isinstance(order, Notify):
+                self.on_notice(order.text.decode("utf-8", "surrogateescape"))
+            elif order.mains_only:
                 self.signal_mains(order.signal)
             else:
                 signal_all(os.getpid(), order.signal)

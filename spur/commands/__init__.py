@@ -12,6 +12,7 @@ permission.
 from spur.commands import (
     accounts,
     agents,
+    callers,
     clock,
     cluster,
     controllers,
@@ -37,6 +38,7 @@ __all__ = ["SUBJECTS"]
 SUBJECTS = (
     accounts,
     agents,
+    callers,
     clock,
     cluster,
     controllers,

@@ -14,11 +14,12 @@ from spur.events.cluster import (
     ClusterRestored,
     ClusterVersionRaised,
     HostRemoved,
+    ParameterSet,
 )
 from spur.events.cluster import HostAdded as HostWasAdded
 from spur.events.declare import NEWEST_CLUSTER_VERSION, Event
 from spur.events.joining import HostCertified
-from spur.projections.cluster import config_of
+from spur.projections.cluster import config_of, parameter_of
 from spur.projections.digest import digest_version, state_digest
 from spur.projections.nodeviews import cluster_info, config_info
 from spur.projections.state import State
@@ -38,6 +39,7 @@ from spur.wire.cluster import (
     Reconfigure,
     RecordRestore,
     RemoveHost,
+    SetParameter,
     ShowCluster,
     ShowConfig,
     ShowReplica,
@@ -108,6 +110,43 @@ def decide_reconfigure(
         changes=changes,
     )
     return Decision((event,), Configured(len(changes), context.index))
+
+
+_SETTABLE = frozenset({"DebugFlags", "FairShareDampeningFactor", "SlurmctldDebug"})
+
+_VALUE_LENGTH_MAX = 1_024
+
+
+@command(SetParameter, permission=Permission.ADMINISTRATOR)
+def decide_set_parameter(
+    state: State, request: SetParameter, context: Context
+) -> Decision | Rejection:
+    """Set one of the parameters that change while the cluster runs."""
+    if request.name not in _SETTABLE or len(request.value) > _VALUE_LENGTH_MAX:
+        return Rejection(
+            "invalid-value",
+            f"{request.name!r} can be set by a configuration alone; nothing was changed",
+        )
+    if 1 not in state.config:
+        return Rejection("wrong-state", "there is no configuration yet; nothing was changed")
+    value = request.value
+    if request.name == "DebugFlags":
+        value = _with_flags(parameter_of(state, request.name), value)
+    if parameter_of(state, request.name) == value:
+        return Decision((), Done())
+    return Decision((ParameterSet(request.name, value),), Done())
+
+
+def _with_flags(present: str, changes: str) -> str:
+    """Return flags after changes such as +Backfill,-Steps; they are told apart by small letters."""
+    flags = {flag.lower(): flag for flag in present.split(",") if flag}
+    for change in changes.split(","):
+        flag = change.lstrip("+-")
+        if change.startswith("-"):
+            flags.pop(flag.lower(), None)
+        elif flag:
+            flags.setdefault(flag.lower(), flag)
+    return ",".join(flags[name] for name in sorted(flags))
 
 
 def _refuse_files(names: Sequence[str]) -> str:

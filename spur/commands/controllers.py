@@ -29,6 +29,7 @@ from spur.wire.controllers import (
     ControllerList,
     ControllersFound,
     FindControllers,
+    HandOver,
     PromoteController,
     RemoveController,
     ShowControllers,
@@ -187,6 +188,19 @@ def decide_remove_controller(
     if member.id == _seen(context).seen_by:
         return Decision((), Done(), hands_over=True)
     return Decision((), Done(), members=following)
+
+
+@command(HandOver, permission=Permission.ADMINISTRATOR, about_controllers=True, remembered=False)
+def decide_hand_over(state: State, request: HandOver, context: Context) -> Decision | Rejection:
+    """Let another voter lead."""
+    if request.leader != _seen(context).seen_by:
+        return Decision((), Done())
+    voters = _present(state).voters()
+    if request.to and request.to not in voters:
+        return _refuse("unknown-controller", f"no voter has the id {request.to}")
+    if len(voters) < 2:
+        return _refuse("wrong-state", "no other controller votes")
+    return Decision((), Done(), hands_over=True, successor=request.to)
 
 
 def _refuse_quorum(context: Context, member: Member, following: Membership) -> Rejection | None:

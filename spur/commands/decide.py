@@ -75,6 +75,8 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     """Who takes part from now on: an entry of its own kind, which holds no events."""
     hands_over: bool = False
     """Another controller has to lead first, and to be asked then."""
+    successor: int = 0
+    """Id of the one that shall lead; 0 for whichever is best for it."""
     more: bool = False
     """A divisible command is not finished: log this part, then decide again with the next part's
     number. The answer of the last part counts."""

@@ -115,8 +115,8 @@ class TimedLog(Log, Protocol):
         """Return the id of a learner that may be promoted now, or 0."""
         ...
 
-    def hand_over(self) -> bool:
-        """Begin to hand the lead to the voter that is best for it; False when there is none."""
+    def hand_over(self, successor: int = 0) -> bool:
+        """Begin to hand the lead to a voter, or to the best for it; False when there is none."""
         ...
 
     @property

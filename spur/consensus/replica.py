@@ -256,14 +256,14 @@ class Replica:
             return 0
         return self.roster.level_learner(self.clocks.mono_ns())
 
-    def hand_over(self, *, free_mib_min: int = -1) -> bool:
-        """Begin to hand the lead to the voter that is best for it; False when there is none.
+    def hand_over(self, successor: int = 0, *, free_mib_min: int = -1) -> bool:
+        """Begin to hand the lead to a voter, or to the best for it; False when there is none.
 
         With `free_mib_min`, to one that has told of so much free space.
         """
         if self.core.transferring_to:
             return True
-        successor = self.roster.successor(self.clocks.mono_ns(), free_mib_min)
+        successor = successor or self.roster.successor(self.clocks.mono_ns(), free_mib_min)
         return successor != 0 and self.core.transfer(successor)
 
     @property

@@ -187,7 +187,7 @@ class Front:
         if isinstance(decision, Rejection):
             self._confirm(asked, decision)
         elif decision.hands_over:
-            self._hand_over(asked)
+            self._hand_over(asked, decision.successor)
         elif decision.members is not None:
             self._change_members(asked, decision, context)
         else:
@@ -243,9 +243,9 @@ class Front:
         else:
             self._confirm(asked, refused)
 
-    def _hand_over(self, asked: Asked) -> None:
+    def _hand_over(self, asked: Asked, successor: int) -> None:
         """Let another controller lead, to which the caller is sent then."""
-        if self._log.hand_over():
+        if self._log.hand_over(successor):
             self._handing.append(asked)
         else:
             why = "no other voter could lead now; nothing was changed"

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from spur.projections.attachments import AMENDED_NAMES, unpack_attachments
 from spur.projections.cluster import settings_of
-from spur.projections.dispatch import KillRun, LaunchRun, SignalRun, SteerRun
+from spur.projections.dispatch import KillRun, LaunchRun, NotifyRun, SignalRun, SteerRun
 from spur.projections.hetjobs import components_of
 from spur.projections.nodes import block_of
 from spur.projections.react import Effect
@@ -25,7 +25,15 @@ from spur.slurm.rlimits import limits_of_site
 from spur.values.ids import JobId, PartitionName
 from spur.values.jobspec import amended, decode_text, encode_text
 from spur.values.tres import NodeShare, Per
-from spur.wire.agents import HetPart, KillOrder, LaunchOrder, Order, SignalOrder, SteerOrder
+from spur.wire.agents import (
+    HetPart,
+    KillOrder,
+    LaunchOrder,
+    NotifyOrder,
+    Order,
+    SignalOrder,
+    SteerOrder,
+)
 
 __all__ = ["ORDERS", "Contents", "blobs_of_effect", "order_of", "orders"]
 
@@ -54,7 +62,7 @@ def orders(cls: type[Effect]) -> Callable[[M], M]:
 
 def blobs_of_effect(effect: Effect) -> tuple[tuple[str, bytes, int], ...]:
     """Return name, digest and size of each attachment that the effect's order carries."""
-    if not isinstance(effect, LaunchRun):
+    if not isinstance(effect, LaunchRun | NotifyRun):
         return ()
     return tuple((ref.name, ref.digest, ref.size) for ref in unpack_attachments(effect.attachments))
 
@@ -219,4 +227,21 @@ def steer_order(state: State, effect: SteerRun, index: int, contents: Contents) 
         paused=effect.paused,
         limit_ns=effect.limit_ns,
         index=effect.index,
+    )
+
+
+@orders(NotifyRun)
+def notify_order(
+    state: State, effect: NotifyRun, index: int, contents: Contents
+) -> NotifyOrder | None:
+    """Say what somebody said; None once nobody can read it any more."""
+    if "notice" not in contents:
+        return None
+    return NotifyOrder(
+        node=effect.node,
+        job_id=effect.job_id,
+        run=effect.run,
+        attempt=effect.attempt,
+        text=contents["notice"],
+        index=index,
     )

@@ -28,6 +28,7 @@ from spur.controller.clocks import MachineClocks
 from spur.controller.company import Company
 from spur.controller.desk import HostDesk
 from spur.controller.front import Front
+from spur.controller.loglevel import LogLevel
 from spur.controller.net import PeerNet
 from spur.controller.renewal import OwnCertificate
 from spur.controller.settings import Settings
@@ -107,6 +108,7 @@ class Controller:
         )
         self._beside = Beside(replica, self._wake, self._fail)
         self._company = Company(self._directory, replica, self._fail)
+        self._log_level = LogLevel()
         self._front = Front(
             state,
             replica,
@@ -230,6 +232,7 @@ class Controller:
         if not self._replica.is_attached:
             return
         self._front.on_tick()
+        self._log_level.follow(self._front.state)
         self._beside.on_tick()
         self._say_role()
         if self._ticks % DISK_CHECK_TICKS == 0:

@@ -22,6 +22,7 @@ __all__ = [
     "ClusterVersionRaised",
     "HostAdded",
     "HostRemoved",
+    "ParameterSet",
 ]
 
 
@@ -92,3 +93,13 @@ class HostRemoved(Event, frozen=True):
     """A host's certificate vouches for nothing any more."""
 
     host_id: HostId
+
+
+@event("cluster.parameter-set")
+class ParameterSet(Event, frozen=True):
+    """An administrator set a parameter, until the next configuration."""
+
+    name: str
+    """In the manual's spelling."""
+    value: str
+    """As it would be written; empty takes it away."""

@@ -19,6 +19,7 @@ __all__ = [
     "RefusedNodes",
     "ReportVoided",
     "RunEnded",
+    "RunNotified",
     "RunReported",
     "RunResumed",
     "RunSignalled",
@@ -178,3 +179,12 @@ class RunResumed(Event, frozen=True):
 
     job_id: JobId
     run: int
+
+
+@event("run.notified", ignorable=True)
+class RunNotified(Event, frozen=True):
+    """Someone said something to what runs of a job: the job's attachment "notice"."""
+
+    job_id: JobId
+    run: int
+    attempt: int

@@ -27,6 +27,7 @@ __all__ = [
     "attachments_of",
     "launch_attachments",
     "live_blobs",
+    "notice_of",
     "pack_attachments",
     "size_of",
     "unpack_attachments",
@@ -35,8 +36,11 @@ __all__ = [
 SUBMITTED_NAMES = ("script", "environment", "text")
 """What is handed in with a job."""
 
-AMENDED_NAMES = ("comment", "stdout")
-"""What an update may hand in later: it takes the place of that part of "text"."""
+AMENDED_NAMES = ("comment", "stdout", "notice", "options")
+"""What may be handed in later: a "notice" is said to what runs of it, the others take the place of
+that part of "text"."""
+
+_FOR_PEOPLE = ("comment", "notice")
 
 ATTACHMENT_NAMES = SUBMITTED_NAMES + AMENDED_NAMES
 """What a job may carry; the place of a name is its code."""
@@ -86,10 +90,17 @@ def attachments_of(state: State, job_id: JobId) -> bytes:
 def launch_attachments(state: State, job_id: JobId) -> bytes:
     """Return what a job carries that its agents are told: all but what is for people alone."""
     packed = attachments_of(state, job_id)
-    comment = _CODES["comment"]
-    if all(record[0] != comment for record in _RECORD.iter_unpack(packed)):
+    apart = {_CODES[name] for name in _FOR_PEOPLE}
+    if all(record[0] not in apart for record in _RECORD.iter_unpack(packed)):
         return packed
-    return pack_attachments(each for each in unpack_attachments(packed) if each.name != "comment")
+    found = unpack_attachments(packed)
+    return pack_attachments(each for each in found if each.name not in _FOR_PEOPLE)
+
+
+def notice_of(state: State, job_id: JobId) -> bytes:
+    """Return the reference of what was said to a job last, packed; empty for nothing."""
+    found = unpack_attachments(state.jobs[job_id].attachments)
+    return pack_attachments(each for each in found if each.name == "notice")
 
 
 def size_of(packed: bytes) -> int:

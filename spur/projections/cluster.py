@@ -15,6 +15,7 @@ from spur.events.cluster import (
     ClusterVersionRaised,
     HostAdded,
     HostRemoved,
+    ParameterSet,
 )
 from spur.projections.apply import At, applies
 from spur.projections.counters import JOB_ID_COUNTER, counter, raise_counter
@@ -182,6 +183,16 @@ def apply_cluster_configured(state: State, at: At, event: ClusterConfigured) -> 
     replace_rows(state.roles, roles)
     configure_nodes(state, event.nodes)
     configure_partitions(state, event.partitions)
+
+
+@applies(ParameterSet)
+def apply_parameter_set(state: State, at: At, event: ParameterSet) -> None:
+    """Keep the parameter beside those of the files."""
+    row = state.config[1]
+    kept = {each.name: each.value for each in row.parameters}
+    kept[event.name] = event.value
+    parameters = tuple(SlurmParameter(name, kept[name]) for name in sorted(kept) if kept[name])
+    state.config.put(1, replace(row, parameters=parameters))
 
 
 @applies(ClusterVersionRaised)

@@ -21,6 +21,7 @@ from spur.events.runs import (
     JobStarted,
     NodeCutOff,
     RunEnded,
+    RunNotified,
     RunReported,
     RunResumed,
     RunSignalled,
@@ -28,7 +29,7 @@ from spur.events.runs import (
     RunSuspended,
 )
 from spur.projections.apply import At
-from spur.projections.attachments import launch_attachments
+from spur.projections.attachments import launch_attachments, notice_of
 from spur.projections.react import Effect, effect, owes, owes_node, reacts, resume_node
 from spur.projections.runrows import FINAL
 from spur.values.arrays import TaskSet
@@ -40,7 +41,7 @@ from spur.values.tres import NodeShare
 if TYPE_CHECKING:
     from spur.projections.state import State
 
-__all__ = ["KillRun", "LaunchRun", "SignalRun", "SteerRun"]
+__all__ = ["KillRun", "LaunchRun", "NotifyRun", "SignalRun", "SteerRun"]
 
 
 @effect(
@@ -112,6 +113,18 @@ class SteerRun(Effect, frozen=True):
     """0 is without limit."""
     index: int
     """The entry that changed it."""
+
+
+@effect(at_most_once=True)
+class NotifyRun(Effect, frozen=True):
+    """Say something to a node's part of a run, where a person may read it."""
+
+    node: NodeName
+    job_id: JobId
+    run: int
+    attempt: int
+    attachments: bytes
+    """Packed: what is said."""
 
 
 @effect(at_most_once=True)
@@ -262,6 +275,16 @@ def signals(state: State, at: At, event: RunSignalled) -> Iterator[SignalRun]:
             event.signal,
             event.reach,
         )
+
+
+@reacts(RunNotified)
+def notices(state: State, at: At, event: RunNotified) -> Iterator[NotifyRun]:
+    """Say it where the script runs, or the first task of a step."""
+    run = state.runs.get(event.job_id)
+    if run is None or run.phase is not Phase.RUNNING or run.started is None:
+        return
+    node, said = run.started.shares[0].node, notice_of(state, event.job_id)
+    yield NotifyRun(None, node, event.job_id, event.run, event.attempt, said)
 
 
 @owes(LaunchRun)

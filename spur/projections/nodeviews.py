@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spur.projections.cluster import config_of
-from spur.projections.nodes import NodeRow, node_row
+from spur.projections.counters import JOB_ID_COUNTER, counter
+from spur.projections.nodes import NodeRow, node_names, node_row
 from spur.projections.state import State
 from spur.values.config import NodeBlock, NodeStart
 from spur.values.hostlist import parse_hostlist
@@ -50,6 +51,8 @@ def config_info(state: State) -> ConfigInfo:
         settings=row.settings,
         topology=row.topology,
         parameters=row.parameters,
+        next_job_id=counter(state, JOB_ID_COUNTER) + 1,
+        node_count=len(node_names(state)),
     )
 
 

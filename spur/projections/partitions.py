@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from spur.events.partitions import PartitionUpdated
+from spur.events.partitions import PartitionCreated, PartitionDeleted, PartitionUpdated
 from spur.projections.apply import At, applies
 from spur.projections.invariants import invariant
 from spur.projections.tables import Row, replace_rows
@@ -112,11 +112,27 @@ def configure_partitions(state: State, blocks: tuple[PartitionBlock, ...]) -> No
     replace_rows(state.partitions, wanted)
 
 
+@applies(PartitionCreated)
+def apply_partition_created(state: State, at: At, event: PartitionCreated) -> None:
+    """Add the partition behind all others."""
+    name = event.block.name
+    if name in state.partitions:
+        raise ValueError(f"partition {name!r} is there already")
+    number = max((row.number for row in state.partitions.rows.values()), default=-1) + 1
+    state.partitions.put(name, PartitionRow(number, event.block, event.block.state))
+
+
 @applies(PartitionUpdated)
 def apply_partition_updated(state: State, at: At, event: PartitionUpdated) -> None:
-    """Change the partition's present state."""
-    row = state.partitions[event.partition]
-    state.partitions.put(event.partition, replace(row, state=event.state))
+    """Change what the partition is, or its present state."""
+    row = state.partitions[event.block.name]
+    state.partitions.put(event.block.name, replace(row, block=event.block, state=event.state))
+
+
+@applies(PartitionDeleted)
+def apply_partition_deleted(state: State, at: At, event: PartitionDeleted) -> None:
+    """Take the partition away."""
+    state.partitions.delete(event.partition)
 
 
 @invariant("partitions-have-configured-nodes")

@@ -335,7 +335,7 @@ CLUSTER_PARAMETERS: tuple[Parameter, ...] = (
     Parameter("SlurmSchedLogLevel", COUNT16, "1 writes the log of the scheduler."),
     Parameter("SlurmUser", TEXT, "User that the controller runs as."),
     Parameter("SlurmctldAddr", TEXT, "Address by which controllers are reached."),
-    Parameter("SlurmctldDebug", TEXT, "How much the controller logs."),
+    Parameter("SlurmctldDebug", TEXT, "How much the controller logs.", verdict=Verdict.HONOURED),
     Parameter(
         "SlurmctldHost", CONTROLLER, "A controller; one line for each.", "controllers", HONOURED
     ),

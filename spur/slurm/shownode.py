@@ -166,6 +166,19 @@ def _access(partition: PartitionInfo) -> str:
     return f"AllowGroups={_words(block.allow_groups)} {accounts} {qos}"
 
 
+def _gpus_of(members: list[NodeInfo]) -> str:
+    """Return the GPUs of nodes as trackable resources, after a comma; empty for none."""
+    pools: dict[str, int] = {}
+    for node in members:
+        for pool in node.block.gres:
+            if pool.name == "gpu":
+                pools[pool.kind] = pools.get(pool.kind, 0) + pool.count
+    gres = f",gres/gpu={sum(pools.values())}" if pools else ""
+    return gres + "".join(
+        f",gres/gpu:{kind}={count}" for kind, count in sorted(pools.items()) if kind
+    )
+
+
 def _partition_lines(
     partition: PartitionInfo, members: list[NodeInfo], licenses: str
 ) -> Iterator[str]:
@@ -174,12 +187,16 @@ def _partition_lines(
     memory_mib = sum(node.memory_mib for node in members)
     yield f"PartitionName={partition.name}"
     yield _access(partition)
+    others = {each.name: each.value for each in block.others}
+    alternate = f"Alternate={block.alternate} " if block.alternate else ""
+    binding = f"CpuBind={others['CpuBind']}  " if "CpuBind" in others else ""
     yield (
-        f"AllocNodes={block.alloc_nodes or 'ALL'} Default={_yes(partition.default)} "
-        f"QoS={block.qos or 'N/A'}"
+        f"AllocNodes={block.alloc_nodes or 'ALL'} {alternate}Default={_yes(partition.default)} "
+        f"{binding}QoS={block.qos or 'N/A'}"
     )
     yield (
-        f"DefaultTime={_duration(partition.default_time_s, 'NONE')} DisableRootJobs=NO "
+        f"DefaultTime={_duration(partition.default_time_s, 'NONE')} "
+        f"DisableRootJobs={others.get('DisableRootJobs', 'NO').upper()} "
         f"ExclusiveUser={_yes(block.exclusive_user)} GraceTime={block.grace_time_s} "
         f"Hidden={_yes(block.hidden)}"
     )
@@ -188,15 +205,14 @@ def _partition_lines(
         f"MaxTime={_duration(partition.max_time_s, 'UNLIMITED')} MinNodes={block.nodes_min} "
         f"LLN={_yes(block.least_loaded)} MaxCPUsPerNode={_or_unlimited(block.cpus_per_node_max)}"
     )
-    if block.alternate:
-        yield f"Alternate={block.alternate}"
     yield f"Nodes={partition.nodes}"
     yield (
         f"PriorityJobFactor={block.priority_job_factor} PriorityTier={block.priority_tier} "
         f"RootOnly={_yes(block.root_only)} ReqResv={_yes(block.needs_reservation)} "
         f"OverSubscribe={format_over_subscribe(partition)}"
     )
-    yield f"OverTimeLimit=NONE PreemptMode={partition.preempt_mode}"
+    over = others.get("OverTimeLimit", "NONE").upper()
+    yield f"OverTimeLimit={over} PreemptMode={partition.preempt_mode}"
     yield (
         f"State={partition.state} TotalCPUs={cpus} TotalNodes={partition.node_count} "
         "SelectTypeParameters=NONE"
@@ -214,14 +230,10 @@ def _partition_lines(
         f"{_memory(block.memory_per_cpu_mib, block.memory_per_node_mib, 'Def')} "
         f"{_memory(block.memory_per_cpu_mib_max, block.memory_per_node_mib_max, 'Max')}"
     )
-    pools: dict[str, int] = {}
-    for node in members:
-        for pool in node.block.gres:
-            if pool.name == "gpu":
-                pools[pool.kind] = pools.get(pool.kind, 0) + pool.count
-    gres = f",gres/gpu={sum(pools.values())}" if pools else ""
-    gres += "".join(f",gres/gpu:{kind}={count}" for kind, count in sorted(pools.items()) if kind)
-    yield (
-        f"TRES=cpu={cpus},mem={format_memory(memory_mib)},node={partition.node_count},"
-        f"billing={cpus}{gres}{licenses and ','}{licenses}"
+    held = (
+        f"cpu={cpus},mem={format_memory(memory_mib)},node={partition.node_count},"
+        f"billing={cpus}{_gpus_of(members)}"
     )
+    yield f"TRES={','.join(part for part in (held if cpus else '', licenses) if part)}"
+    if "TRESBillingWeights" in others:
+        yield f"TRESBillingWeights={others['TRESBillingWeights']}"

@@ -24,6 +24,7 @@ __all__ = [
     "error_number",
     "failure_of",
     "sentence_of",
+    "sentence_of_number",
 ]
 
 VERSION = "slurm 25.11.0"
@@ -75,6 +76,7 @@ _WORDINGS = {
     "unknown-job": Wording("Invalid job id specified", 2017),
     "unknown-node": Wording("Invalid node name specified", 2018),
     "unknown-partition": Wording("Invalid partition name specified", 2000),
+    "partition-in-use": Wording("Partition is in use", 2093),
     "partition-closed": Wording("Required partition not available (inactive or drain)", 2044),
     "invalid-array": Wording("Invalid job array specification", 2069),
     "not-permitted": Wording("Access/permission denied", 2002),
@@ -139,6 +141,24 @@ def error_number(code: str) -> int:
     """Return Slurm's number for a code of ours; 1 when it has none."""
     wording = _WORDINGS.get(code)
     return 1 if wording is None else wording.number
+
+
+_OTHER_NUMBERS = {
+    0: "No error",
+    2010: "Invalid user id",
+    2004: "Requested partition configuration not available now",
+    1000: "Unspecified error",
+    1001: "Unexpected message received",
+}
+
+
+def sentence_of_number(number: int) -> str:
+    """Return what Slurm says for one of its error numbers; empty for one that it never says here.
+
+    Source: scontrol(1) errnumstr.
+    """
+    found = next((each.sentence for each in _WORDINGS.values() if each.number == number), "")
+    return _OTHER_NUMBERS.get(number, found)
 
 
 def error_line(program: str, text: str) -> str:

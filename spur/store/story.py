@@ -36,6 +36,7 @@ from spur.events.runs import (
     NodeCutOff,
     ReportVoided,
     RunEnded,
+    RunNotified,
     RunReported,
     RunResumed,
     RunSignalled,
@@ -300,6 +301,12 @@ def tell_run_stopped(event: RunStopped, job_id: int) -> str:
 def tell_run_suspended(event: RunSuspended, job_id: int) -> str:
     """Tell that it stands still."""
     return f"{_run(event.run)} is suspended"
+
+
+@tells(RunNotified)
+def tell_run_notified(event: RunNotified, job_id: int) -> str:
+    """Tell that something was said."""
+    return f"somebody said something to {_run(event.run)}"
 
 
 @tells(RunResumed)

@@ -19,6 +19,7 @@ from spur.agent.actions import (
     Fork,
     Hold,
     Kill,
+    Notify,
     Prepare,
     Say,
     Send,
@@ -152,8 +153,8 @@ class AgentWorld:
                     self._later(self._kill, action.name)
                 case Signal():
                     self.told["signal"] += 1
-                case Steer():
-                    self.told["steer"] += 1
+                case Steer() | Notify():
+                    self.told["word"] += 1
                 case Sweep():
                     self._later(self._sweep, action.name)
                 case Hold():

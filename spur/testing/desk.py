@@ -60,7 +60,7 @@ class TimedMemoryLog(MemoryLog):
     def level_learner(self) -> int:
         return self.learner
 
-    def hand_over(self) -> bool:
+    def hand_over(self, successor: int = 0) -> bool:
         self.is_handing_over = self.may_hand_over
         return self.may_hand_over
 

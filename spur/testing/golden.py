@@ -19,7 +19,7 @@ from spur.testing.requests import random_request
 from spur.testing.steplives import StepLives
 from spur.values.accounts import Subject
 from spur.values.arrays import TaskSet
-from spur.values.config import ConfigFile, PartitionState
+from spur.values.config import ConfigFile, PartitionState, SlurmParameter
 from spur.values.dependencies import Condition, Dependency, DependencyKind
 from spur.values.errors import Rejection
 from spur.values.ids import PartitionName
@@ -32,11 +32,13 @@ from spur.wire.cluster import (
     Reconfigure,
     RecordRestore,
     RemoveHost,
+    SetParameter,
 )
 from spur.wire.declare import Attachment
 from spur.wire.jobs import (
     HoldJob,
     JobChanges,
+    NotifyJob,
     ReleaseJob,
     ResumeJob,
     SignalJob,
@@ -51,7 +53,7 @@ from spur.wire.joining import (
     RevokeToken,
     TokenCreated,
 )
-from spur.wire.partitions import UpdatePartition
+from spur.wire.partitions import CreatePartition, DeletePartition, UpdatePartition
 from spur.wire.steps import CancelStep, SignalStep
 
 __all__ = ["golden_story", "read_ledger", "write_ledger"]
@@ -81,6 +83,9 @@ def golden_story(*, checked: bool = True) -> list[Entry]:
         AddHost("login1", "login"),
         RemoveHost("login1"),
         UpdatePartition(PartitionName("gpu"), PartitionState.DRAIN),
+        CreatePartition(PartitionName("fresh"), (SlurmParameter("Nodes", "n1"),)),
+        DeletePartition(PartitionName("fresh")),
+        SetParameter("SlurmctldDebug", "debug"),
         AcceptClock(),
     ):
         cluster.ask(request)
@@ -152,6 +157,7 @@ def _tell_one_life(hall: Hall) -> None:
         hall.cluster.ask(request)
     hall.start(job_id)
     hall.cluster.ask(SignalJob(job_id, None, 10, Reach.ALL))
+    hall.cluster.ask(NotifyJob(job_id, None, (Attachment("notice", b"the end is near"),)))
     hall.cluster.ask(SuspendJob(job_id, None))
     hall.cluster.ask(ResumeJob(job_id, None))
     hall.end(job_id)

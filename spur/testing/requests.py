@@ -16,7 +16,7 @@ from spur.projections.nodes import node_names
 from spur.projections.state import State
 from spur.testing.accounts import random_edit
 from spur.testing.builders import ADMIN, CLUSTER, actor
-from spur.values.config import ConfigFile, PartitionState, RequeuePolicy
+from spur.values.config import ConfigFile, PartitionState, RequeuePolicy, SlurmParameter
 from spur.values.ids import NodeName, PartitionName
 from spur.values.states import NodeAction
 from spur.wire.accounts import EditEntities
@@ -32,7 +32,7 @@ from spur.wire.cluster import (
 from spur.wire.declare import Request
 from spur.wire.joining import CreateToken, JoinHost, RenewHost, RevokeToken
 from spur.wire.nodes import MarkNodeLost, RegisterNode, UpdateNodes
-from spur.wire.partitions import UpdatePartition
+from spur.wire.partitions import CreatePartition, DeletePartition, UpdatePartition
 
 __all__ = ["Chance", "random_config", "random_request"]
 
@@ -112,8 +112,15 @@ def _update_node(chance: Chance, state: State) -> tuple[Request, Actor]:
 
 
 def _update_partition(chance: Chance, state: State) -> tuple[Request, Actor]:
-    name = PartitionName(chance.choice(("gpu", "all", "none")))
-    return UpdatePartition(name, chance.choice(list(PartitionState))), ADMIN
+    name = PartitionName(chance.choice(("gpu", "all", "none", "fresh")))
+    nodes = (SlurmParameter("Nodes", chance.choice(("ALL", "n1", "n99"))),)
+    kind = chance.randrange(6)
+    if kind == 0:
+        return CreatePartition(name, nodes), ADMIN
+    if kind == 1:
+        return DeletePartition(name), ADMIN
+    changes = nodes if kind == 2 else ()
+    return UpdatePartition(name, chance.choice(list(PartitionState)), changes), ADMIN
 
 
 def _add_host(chance: Chance, state: State) -> tuple[Request, Actor]:

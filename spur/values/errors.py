@@ -99,6 +99,7 @@ _ROWS = (
     _row("job-pending", Fault.CALLER, Retry.NEVER, 1, "the job has not started"),
     _row("not-suspended", Fault.CALLER, Retry.NEVER, 1, "the job is not suspended"),
     _row("invalid-array", Fault.CALLER, Retry.NEVER, 1, "these are no tasks for an array here"),
+    _row("partition-in-use", Fault.CALLER, Retry.NEVER, 1, "a job is in the partition"),
     _row("partition-closed", Fault.CALLER, Retry.NEVER, 1, "the partition takes no jobs"),
     _row("over-cpu-limit", Fault.CALLER, Retry.NEVER, 1, "the partition has not so many CPUs"),
     _row(

@@ -21,7 +21,9 @@ __all__ = [
     "ResourceAsk",
     "Sharing",
     "amended",
+    "decode_options",
     "decode_text",
+    "encode_options",
     "encode_text",
     "shape_of",
 ]
@@ -144,11 +146,25 @@ def amended(text: JobText, changes: Mapping[str, bytes]) -> JobText:
         text,
         comment=changes.get("comment", text.comment),
         stdout_path=changes.get("stdout", text.stdout_path),
+        options=decode_options(changes["options"]) if "options" in changes else text.options,
     )
 
 
 _ENCODE = msgspec.msgpack.Encoder().encode
 _DECODER = msgspec.msgpack.Decoder(JobText)
+
+
+_OPTIONS = msgspec.msgpack.Decoder(tuple[tuple[str, bytes], ...])
+
+
+def encode_options(options: tuple[tuple[str, bytes], ...]) -> bytes:
+    """Return the content of the attachment "options"."""
+    return _ENCODE(options)
+
+
+def decode_options(content: bytes) -> tuple[tuple[str, bytes], ...]:
+    """Read the attachment "options". Raises: msgspec.MsgspecError when it is none."""
+    return _OPTIONS.decode(content)
 
 
 def encode_text(text: JobText) -> bytes:

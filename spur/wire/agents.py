@@ -31,6 +31,7 @@ __all__ = [
     "LaunchOrder",
     "LaunchStepOrder",
     "NodeHealth",
+    "NotifyOrder",
     "Numbered",
     "Order",
     "Orders",
@@ -222,6 +223,18 @@ class SignalStepOrder(Part, frozen=True, tag="signal-step"):
     """The log entry that says so; an agent acts once on it."""
 
 
+class NotifyOrder(Part, frozen=True, tag="notify"):
+    """Say something to a node's part of a run; at most once."""
+
+    node: NodeName
+    job_id: JobId
+    run: int
+    attempt: int
+    text: bytes
+    index: int
+    """The log entry that says so; an agent acts once on it."""
+
+
 class SteerOrder(Part, frozen=True, tag="steer"):
     """Let a node's part of a run stand still or go on, and say when its limit is reached."""
 
@@ -241,6 +254,7 @@ Order: TypeAlias = (
     | KillOrder
     | SignalOrder
     | SteerOrder
+    | NotifyOrder
     | LaunchStepOrder
     | KillStepOrder
     | SignalStepOrder

@@ -30,6 +30,7 @@ __all__ = [
     "RecordRestore",
     "RemoveHost",
     "ReplicaInfo",
+    "SetParameter",
     "ShowCluster",
     "ShowConfig",
     "ShowReplica",
@@ -88,6 +89,15 @@ class Configured(Answer, frozen=True, tag="configured"):
 
 
 @request
+class SetParameter(Request, frozen=True, tag="cluster.set-parameter"):
+    """Set a parameter of slurm.conf until the next configuration. Source: scontrol(1) setdebug."""
+
+    name: str
+    """SlurmctldDebug, DebugFlags or FairShareDampeningFactor."""
+    value: str
+
+
+@request
 class ShowConfig(Request, frozen=True, tag="cluster.show-config"):
     """Ask for the configuration that is in force, and what its last change was."""
 
@@ -107,6 +117,9 @@ class ConfigInfo(Answer, frozen=True, tag="cluster.config"):
     """None before the first configuration."""
     topology: tuple[TopologyUnit, ...]
     parameters: tuple[SlurmParameter, ...]
+    next_job_id: int = 0
+    """What the next job gets."""
+    node_count: int = 0
 
 
 @request

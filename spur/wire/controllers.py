@@ -13,6 +13,7 @@ __all__ = [
     "ControllerList",
     "ControllersFound",
     "FindControllers",
+    "HandOver",
     "PromoteController",
     "RemoveController",
     "ShowControllers",
@@ -69,6 +70,16 @@ class RemoveController(Request, frozen=True, tag="controller.remove"):
     """Remove it although no other one has the log's oldest entries."""
     gives_up_authority: bool = False
     """Remove it although no other one has the key of the cluster's authority."""
+
+
+@request
+class HandOver(Request, frozen=True, tag="controller.hand-over"):
+    """Let another controller lead; done already when `leader` leads no more."""
+
+    leader: int
+    """Id of the one that led when this was asked first."""
+    to: int = 0
+    """Id of the one that shall lead; 0 for whichever is best for it."""
 
 
 @request

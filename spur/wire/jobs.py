@@ -31,6 +31,7 @@ __all__ = [
     "JobOwn",
     "JobPage",
     "JobView",
+    "NotifyJob",
     "Part",
     "QueryJobs",
     "ReleaseJob",
@@ -40,6 +41,7 @@ __all__ = [
     "SubmitHetJob",
     "SubmitJob",
     "SuspendJob",
+    "TopJobs",
     "UpdateJob",
     "decode_kind",
     "page_views",
@@ -235,6 +237,27 @@ class ResumeJob(Request, frozen=True, tag="job.resume"):
 
     job_id: JobId
     tasks: TaskSet | None
+
+
+@request
+class NotifyJob(Request, frozen=True, tag="job.notify"):
+    """Say something to what runs of a job, on its script's errors; said at most once."""
+
+    job_id: JobId
+    tasks: TaskSet | None
+    attachments: tuple[Attachment, ...]
+    """notice, which must be there."""
+
+
+@request
+class TopJobs(Request, frozen=True, tag="jobs.top"):
+    """Let waiting jobs go before the others of their user, partition, account and QOS.
+
+    Their nice is changed, and that of the others. Source: scontrol(1) top.
+    """
+
+    job_ids: tuple[JobId, ...]
+    """In the order in which they shall go."""
 
 
 @request

@@ -4,22 +4,47 @@ from __future__ import annotations
 
 import msgspec
 
-from spur.values.config import PartitionBlock, PartitionState
+from spur.values.config import PartitionBlock, PartitionState, SlurmParameter
 from spur.values.ids import PartitionName
 from spur.wire.declare import Answer, Request, answer, request
 
-__all__ = ["ListPartitions", "PartitionInfo", "PartitionList", "UpdatePartition"]
+__all__ = [
+    "CreatePartition",
+    "DeletePartition",
+    "ListPartitions",
+    "PartitionInfo",
+    "PartitionList",
+    "UpdatePartition",
+]
 
 
 @request
 class UpdatePartition(Request, frozen=True, tag="partition.update"):
-    """Change whether a partition takes and starts jobs, until the next change of its file.
+    """Change a partition until the next change of its file.
 
     Source: scontrol(1) update PartitionName.
     """
 
     partition: PartitionName
-    state: PartitionState
+    state: PartitionState | None = None
+    """None leaves it as it is, unless a change says otherwise."""
+    changes: tuple[SlurmParameter, ...] = ()
+    """What is set, by the keys' full names, as `read_partition` returns them."""
+
+
+@request
+class CreatePartition(Request, frozen=True, tag="partition.create"):
+    """Make a partition, which the next change of the files takes away again."""
+
+    partition: PartitionName
+    changes: tuple[SlurmParameter, ...]
+
+
+@request
+class DeletePartition(Request, frozen=True, tag="partition.delete"):
+    """Take away a partition that no job is in, until the next change of the files."""
+
+    partition: PartitionName
 
 
 @request

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shlex
+import sys
 from typing import TypeVar
 
 import pytest
@@ -16,6 +19,7 @@ from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
 from spur.values.states import Hold, JobState
+from spur.wire.controllers import ControllerList, ShowControllers
 from spur.wire.declare import Answer, Request
 from spur.wire.jobs import JobView, UpdateJob
 from spur.wire.nodes import ListNodes, NodeInfo, NodeList
@@ -41,11 +45,22 @@ class Asking(Session):
     def ask(
         self, request: Request, expected: type[A], *, held_with: Signals | None = None
     ) -> A | Rejection:
+        if isinstance(request, ShowControllers):
+            alone: Answer = ControllerList(1, (), b"")
+            assert isinstance(alone, expected)
+            return alone
         answer = self.hall.cluster.ask(request, actor(self.uid))
         if isinstance(request, UpdateJob):
             self.amended = {each.name: each.content for each in request.attachments}
         assert isinstance(answer, (expected, Rejection))
         return answer
+
+    def shows(self, words: str, *, uid: int = 0) -> str:
+        """Return what it writes; it must go well."""
+        written = io.StringIO()
+        with contextlib.redirect_stdout(written):
+            assert self.says(words, uid=uid) == []
+        return written.getvalue()
 
     def says(self, words: str, *, uid: int = 0) -> list[str]:
         """Return the lines in which it gives up; none when all went well."""
@@ -353,3 +368,128 @@ def test_wait_job_says_whether_its_nodes_are_ready(hall: Hall, scontrol: Asking)
         f"scontrol: Problem running job {jobs['waits']}"
     ]
     assert scontrol.says("wait_job abc") == ["Invalid job_id abc"]
+
+
+PARTITION_SAYS = [
+    ("update partitionname=gpu maxtime=10", []),
+    (
+        "update partitionname=gpu maxtime=xx",
+        ["scontrol: error: Invalid input maxtime=xx", "slurm_update error: No error"],
+    ),
+    (
+        "update partitionname=gpu nosuch=1",
+        [
+            "scontrol: error: Update of this parameter is not supported: nosuch=1\n",
+            "scontrol: error: Request aborted",
+            "slurm_update error: No error",
+        ],
+    ),
+    ("update partitionname=gpu nodes=n77", ["slurm_update error: Invalid node name specified"]),
+    ("update partitionname=gpu qos=nosuch", ["slurm_update error: Invalid qos specification"]),
+    ("update partition=no state=up", ["slurm_update error: Invalid partition name specified"]),
+    ("update partitionname=gpu", ["No changes specified"]),
+    ("create partitionname=p nodes=n1", []),
+    ("create partition", ["PartitionName must be given."]),
+    ("create nosuch=1", ["Invalid creation entity: nosuch=1"]),
+    ("create", ["too few arguments for create keyword"]),
+    ("delete partitionname=p", []),
+    ("delete partition p", ["delete_partition partition p: Invalid partition name specified"]),
+    ("delete nosuch=1", ["Invalid deletion entity: nosuch=1"]),
+    ("delete part=p extra", ["too many arguments for delete keyword"]),
+]
+
+
+def test_partitions_are_made_changed_and_taken_away(scontrol: Asking) -> None:
+    """An operator's afternoon, in order."""
+    for words, says in PARTITION_SAYS:
+        assert scontrol.says(words) == says, words
+    for words, ending in (
+        ("update partitionname=gpu state=up", "slurm_update error"),
+        ("create partitionname=q", "Error creating the partition"),
+        ("delete partitionname=gpu", "delete_partition partitionname=gpu"),
+    ):
+        assert scontrol.says(words, uid=USER_ID) == [f"{ending}: Invalid user id"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("bogus", ["invalid keyword: bogus"]),
+        ("sh", ["invalid keyword: sh"]),
+        ("errnumstr xx", ["numeric arguments required for keyword:errnumstr"]),
+        ("pidinfo abc", ["Failed to locate job for requested pid"]),
+        ("setdebug nosuch", ["invalid debug level: nosuch"]),
+        (
+            "setdebugflags nosuch",
+            ["invalid debug flag: nosuch", "Usage: setdebugflags [+|-]NAME"],
+        ),
+        ("takeover", ["takeover: no backup controller defined"]),
+        ("top", ["too few arguments for keyword:top"]),
+        ("notify 5", ["too few arguments for keyword:notify"]),
+        ("notify 99 hello", ["job notify failure: Invalid job id specified"]),
+        ("fsdampeningfactor 0", ["invalid dampening factor: 0"]),
+        ("write nosuch", ["invalid write argument:nosuch"]),
+        (
+            "create reservation nodes=n1 duration=5 users=a",
+            ["scontrol: error: A start time must be given.  No reservation created."],
+        ),
+        ("delete reservation=r", ["delete_reservation r: Requested reservation is invalid"]),
+    ],
+)
+def test_what_cannot_be_is_told_in_slurms_words(
+    scontrol: Asking, words: str, says: list[str]
+) -> None:
+    """Mistyped keywords and values."""
+    assert scontrol.says(words) == says
+
+
+def test_settings_of_the_log_are_kept(scontrol: Asking) -> None:
+    """An administrator looks closer for a while; a user may not."""
+    assert scontrol.says("setdebug 5") == []
+    assert scontrol.says("setdebugflags +backfill +Steps") == []
+    assert scontrol.says("setdebugflags -Backfill") == []
+    shown = scontrol.shows("show config")
+    assert "SlurmctldDebug          = debug\n" in shown
+    assert "DebugFlags              = Steps\n" in shown
+    assert scontrol.says("setdebug 3", uid=USER_ID) == [
+        "slurm_set_debug_level error: Permission denied"
+    ]
+
+
+def test_the_configuration_is_shown_in_full(scontrol: Asking) -> None:
+    """Tools look for what no file says as well."""
+    shown = scontrol.shows("show config")
+    for name in ("MaxArraySize", "SLURM_VERSION", "PriorityWeightAge", "MessageTimeout"):
+        assert f"\n{name} " in shown
+    assert len(shown.splitlines()) > 180
+
+
+def test_keywords_are_typed_one_after_the_other(
+    scontrol: Asking, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Someone keeps scontrol open; what fails does not end it."""
+    typed = "version\noneliner\nshow part gpu\n!!\nbogus\n\nquit\nversion\n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    assert carry_out(scontrol, []) == 1
+    written = capsys.readouterr()
+    lines = written.out.splitlines()
+    assert lines[0] == "scontrol: version"
+    assert [line for line in lines if line.startswith("scontrol:")] == [
+        "scontrol: version",
+        "scontrol: oneliner",
+        "scontrol: show part gpu",
+        "scontrol: !!",
+        "scontrol: bogus",
+        "scontrol: ",
+        "scontrol: quit",
+    ]
+    assert sum(line.startswith("PartitionName=gpu AllowGroups=ALL") for line in lines) == 2
+    assert written.err == "invalid keyword: bogus\n"
+
+
+def test_the_end_of_what_is_typed_ends_it(
+    scontrol: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is typed at all."""
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    assert carry_out(scontrol, []) == 0

@@ -18,6 +18,7 @@ from spur.values.states import Hold
 from spur.wire.declare import Done, Request
 from spur.wire.jobs import HoldJob, JobFilter, ReleaseJob, RequeueJob, UpdateJob
 from spur_cli.slurm.nodecontrol import update_nodes
+from spur_cli.slurm.partitioncontrol import update_partition
 from spur_cli.slurm.people import LocalCalendar
 from spur_cli.slurm.queue import Queue, fetch_queue
 from spur_cli.slurm.session import Session
@@ -107,7 +108,9 @@ def update(session: Session, line: Layer, words: list[str]) -> int:
     keys = {key.lower() for key, _ in pairs}
     if keys & {"nodename", "node"} and not keys & {"jobid", "job"}:
         return update_nodes(session, pairs)
-    others = keys & {"partitionname", "reservationname", "reservation"}
+    if keys & {"partitionname", "partition"} and not keys & {"jobid", "job", "jobname", "name"}:
+        return update_partition(session, pairs)
+    others = keys & {"reservationname", "reservation"}
     if others and not keys & {"jobid", "job"}:
         raise SlurmError(f"Update of {others.pop()} is not honoured yet", "Request aborted")
     named = [value for key, value in pairs if key.lower() in ("jobid", "job")]

@@ -8,11 +8,11 @@ from spur.values.errors import OperatorFault, Rejection
 from spur.values.states import NodeAction
 from spur.wire.cluster import Configured, Reconfigure
 from spur.wire.declare import Done
-from spur.wire.nodes import UpdateNodes
+from spur.wire.nodes import ListNodes, NodeList, UpdateNodes
 from spur_cli.conffiles import read_config_files
 from spur_cli.slurm.session import Session
 
-__all__ = ["reconfigure", "update_nodes"]
+__all__ = ["cancel_reboot", "power", "reboot", "reconfigure", "update_nodes"]
 
 _SLURM_CONF = "/etc/slurm/slurm.conf"
 """Where slurm.conf is looked for when SLURM_CONF does not say."""
@@ -116,3 +116,48 @@ def reconfigure(session: Session, line: Layer, words: list[str]) -> int:
         return 0
     sentence = "Invalid user id" if answer.code == "not-permitted" else sentence_of(answer)
     raise SlurmError(*f"slurm_reconfigure error: {sentence}".splitlines())
+
+
+def reboot(session: Session, line: Layer, words: list[str]) -> int:
+    """Judge what is to be rebooted; agents reboot no hosts so far."""
+    options = [word for word in words if word.lower().partition("=")[0] in _REBOOT_OPTIONS]
+    names = [word for word in words if word not in options]
+    for option in options:
+        key, _, value = option.lower().partition("=")
+        if key == "nextstate" and value not in ("resume", "down"):
+            raise SlurmError(f"Invalid state: {value}", "Valid states: DOWN, RESUME")
+        if key == "reason" and not value:
+            raise SlurmError("missing reason")
+    if len(names) > 1:
+        raise SlurmError("too many arguments for keyword:reboot")
+    if not names:
+        raise SlurmError("Missing node list. Specify ALL|<NodeList>")
+    return _reboot(session, names[0], "scontrol_reboot_nodes error")
+
+
+_REBOOT_OPTIONS = frozenset({"asap", "force", "nextstate", "reason"})
+
+
+def cancel_reboot(session: Session, line: Layer, words: list[str]) -> int:
+    """Judge which reboot is to be called off: there is none."""
+    if not words:
+        raise SlurmError("too few arguments for keyword:cancel_reboot")
+    return _reboot(session, words[0], "slurm_update error")
+
+
+def _reboot(session: Session, names: str, said: str) -> int:
+    if not session.is_root:
+        raise SlurmError(f"{said}: Permission denied")
+    found = session.ask(ListNodes("" if names.upper() == "ALL" else names, "", 1), NodeList)
+    if isinstance(found, Rejection):
+        raise SlurmError(f"{said}: Invalid node name specified")
+    raise SlurmError(f"{said}: Requested operation not supported on this system")
+
+
+def power(session: Session, line: Layer, words: list[str]) -> int:
+    """Judge what is to be powered; nodes are not powered down so far."""
+    if not words or words[0].lower() not in ("up", "down"):
+        raise SlurmError("missing argument for keyword:power")
+    if len([word for word in words[1:] if word.lower() not in ("asap", "force")]) < 1:
+        raise SlurmError("Missing node list. Specify ALL|<NodeList>")
+    raise SlurmError("slurm_update error: Requested operation not supported on this system")

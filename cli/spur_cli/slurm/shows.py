@@ -10,7 +10,6 @@ from spur.slurm.jobids import JobName, parse_job_name
 from spur.slurm.layers import Layer
 from spur.slurm.showjob import show_job
 from spur.slurm.shownode import show_node, show_partition
-from spur.slurm.timespec import format_moment
 from spur.slurm.wording import SlurmError, error_line, sentence_of
 from spur.values.arrays import TaskSet
 from spur.values.errors import Rejection
@@ -33,7 +32,6 @@ from spur_cli.slurm.session import Session
 __all__ = [
     "fetch_nodes",
     "ping",
-    "show_config",
     "show_front_ends",
     "show_hostlist",
     "show_hostlist_sorted",
@@ -261,34 +259,6 @@ def show_licenses(session: Session, line: Layer, names: list[str]) -> int:
             f"LicenseName={row.name}{break_}Total={row.total} Used={row.used} "
             f"Free={row.total - row.used} Reserved=0 Remote=no\n"
         )
-    return 0
-
-
-def show_config(session: Session, line: Layer, names: list[str]) -> int:
-    """Show the parameters of the cluster that have a meaning here."""
-    info = session.ask(ShowCluster(), ClusterInfo)
-    if isinstance(info, Rejection):
-        raise SlurmError(f"slurm_load_ctl_conf error: {sentence_of(info)}", *_hint(info))
-    calendar = LocalCalendar()
-    now = format_moment(calendar.now(), calendar)
-    sys.stdout.write(f"Configuration data as of {now}\n")
-    settings = info.settings
-    if settings is None:
-        return 0
-    rows = [
-        ("ClusterName", settings.name),
-        ("FirstJobId", str(settings.first_job_id)),
-        ("KillWait", f"{settings.kill_wait_s} sec"),
-        ("MaxArraySize", str(settings.array_size_max)),
-        ("MaxJobCount", str(settings.job_count_max)),
-        ("MinJobAge", f"{settings.min_job_age_s} sec"),
-        *(
-            (f"SlurmctldHost[{number}]", f"{host.name}({host.address})")
-            for number, host in enumerate(settings.controllers)
-        ),
-        ("SlurmdTimeout", f"{settings.slurmd_timeout_s} sec"),
-    ]
-    sys.stdout.write("".join(f"{name:<23} = {value}\n" for name, value in rows))
     return 0
 
 

@@ -14,13 +14,13 @@ from enum import IntEnum
 
 import pytest
 
-from spur.agent.actions import Action, Fork, Kill, Prepare, Signal, Steer, Sweep, TakeClaim
+from spur.agent.actions import Action, Fork, Kill, Notify, Prepare, Signal, Steer, Sweep, TakeClaim
 from spur.agent.machine import Found, Machine, Outbox
 from spur.agent.manifest import AttemptName, Manifest, Outcome, Site
 from spur.agent.reports import request_of
 from spur.controller.dispatcher import Dispatcher
 from spur.events.envelope import Actor
-from spur.projections.dispatch import KillRun, LaunchRun, SignalRun, SteerRun
+from spur.projections.dispatch import KillRun, LaunchRun, NotifyRun, SignalRun, SteerRun
 from spur.projections.react import EFFECTS, Effect, resume
 from spur.projections.stepdispatch import KillStep, LaunchStep, SignalStep
 from spur.testing.builders import ADMIN
@@ -30,7 +30,16 @@ from spur.values.ids import JobId, NodeName
 from spur.values.states import Reach
 from spur.wire.agents import AttendOrders, NodeHealth, Orders
 from spur.wire.cluster import AddHost, HostAdded
-from spur.wire.jobs import CancelJob, JobChanges, ResumeJob, SignalJob, SuspendJob, UpdateJob
+from spur.wire.declare import Attachment
+from spur.wire.jobs import (
+    CancelJob,
+    JobChanges,
+    NotifyJob,
+    ResumeJob,
+    SignalJob,
+    SuspendJob,
+    UpdateJob,
+)
 from spur.wire.nodes import RegisterNode
 from spur.wire.runs import ReportAnswered
 from spur.wire.steps import CancelStep
@@ -133,6 +142,8 @@ class World:
                     self.count("signal", action.name)
                 case Steer():
                     self.count("stop" if action.paused else "continue", action.name)
+                case Notify():
+                    self.count("notify", action.name)
                 case TakeClaim():
                     self.perform(machine.voided(action.name, won=True))
                 case Sweep():
@@ -214,6 +225,17 @@ def steer_run(world: World) -> Callable[[], tuple[str, int, int | None]]:
     return cause
 
 
+def notify_run(world: World) -> Callable[[], tuple[str, int, int | None]]:
+    job_id = running(world)
+
+    def cause() -> tuple[str, int, int | None]:
+        notice = (Attachment("notice", b"soon"),)
+        world.hall.cluster.ask(NotifyJob(job_id, None, notice), USER)
+        return ("notify", job_id, None)
+
+    return cause
+
+
 def launch_step(world: World) -> Callable[[], tuple[str, int, int | None]]:
     job_id = running(world)
     return lambda: ("launch", job_id, world.hall.start_step(job_id, STEP))
@@ -244,6 +266,7 @@ STORIES: dict[type[Effect], Callable[[World], Callable[[], tuple[str, int, int |
     KillRun: kill_run,
     SignalRun: signal_run,
     SteerRun: steer_run,
+    NotifyRun: notify_run,
     LaunchStep: launch_step,
     KillStep: kill_step,
     SignalStep: signal_step,
