@@ -9,30 +9,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from spur.projections.accounts import association_for, line_above
-from spur.projections.cluster import parameter_of
+from spur.projections.limits import enforced
 from spur.projections.state import State
 from spur.values.accounts import NORMAL_QOS, AssociationKey, allowed_qos, default_qos
 from spur.values.errors import Rejection
 from spur.values.jobspec import JobSpec
 
 __all__ = ["accounted_spec"]
-
-_ALL = frozenset({"associations", "limits", "qos", "wckeys"})
-
-_IMPLIED = {
-    "limits": frozenset({"associations"}),
-    "qos": frozenset({"associations"}),
-    "safe": frozenset({"associations", "limits"}),
-    "wckeys": frozenset({"associations"}),
-    "all": _ALL,
-}
-"""What a word of AccountingStorageEnforce brings with it."""
-
-
-def _enforced(state: State) -> frozenset[str]:
-    """Return what jobs are refused for."""
-    words = parameter_of(state, "AccountingStorageEnforce").lower().split(",")
-    return frozenset(words).union(*(_IMPLIED.get(word, ()) for word in words))
 
 
 def accounted_spec(
@@ -44,11 +27,11 @@ def accounted_spec(
     """
     if not state.associations.rows:
         return spec
-    enforced = _enforced(state)
+    words = enforced(state)
     account = spec.account.lower()
     key = association_for(state, uid, account, spec.partitions[0])
     if key is None:
-        if "associations" in enforced:
+        if "associations" in words:
             return Rejection(
                 "invalid-account",
                 f"uid {uid} has no association with account {account!r}; nothing was changed"
@@ -57,7 +40,7 @@ def accounted_spec(
             )
     else:
         account = key[0]
-    qos = _qos(state, spec.qos.lower(), key, checks="qos" in enforced, is_operator=is_operator)
+    qos = _qos(state, spec.qos.lower(), key, checks="qos" in words, is_operator=is_operator)
     if isinstance(qos, Rejection):
         return qos
     return replace(spec, account=account, qos=qos)

@@ -23,11 +23,12 @@ from spur.events.declare import Event
 from spur.events.envelope import Actor, AttachmentRef
 from spur.projections.state import State
 from spur.values.errors import InvariantBroken, Rejection
-from spur.values.ids import NodeName
+from spur.values.ids import JobId, NodeName
 from spur.values.members import Membership
 from spur.wire.cluster import ReplicaInfo
 from spur.wire.controllers import ControllerList
 from spur.wire.declare import Answer, Request, name_of
+from spur.wire.jobs import StartView
 
 __all__ = ["COMMANDS", "Attendance", "CommandType", "Context", "Decision", "command", "decide"]
 
@@ -60,6 +61,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What it knows of all of them; given to requests about controllers alone."""
     agents: Mapping[NodeName, Attendance] = MappingProxyType({})
     """What agents said of their nodes; empty on a controller that does not lead."""
+    starts: Mapping[JobId, StartView] = MappingProxyType({})
+    """When waiting jobs would start, as the scheduler foresees it; empty where none plans."""
     prepared: Any = None
     """What the command's `prepare` made of the request; None when nobody did."""
     disk_is_low: bool = False

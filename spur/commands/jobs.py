@@ -344,5 +344,7 @@ def decide_query_jobs(state: State, request: QueryJobs, context: Context) -> Dec
     wanted = request.filter
     if not sees_all_jobs(state, context.actor):
         wanted = replace(wanted, uids=own_alone(wanted.uids, context.actor))
-    page: Answer = job_page(state, wanted, after=request.after, limit=request.limit)
+    page: Answer = job_page(
+        state, wanted, after=request.after, limit=request.limit, foreseen=context.starts
+    )
     return Decision((), page)

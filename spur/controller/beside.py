@@ -24,12 +24,13 @@ from spur.controller.statistics import Counter
 from spur.events.declare import Event
 from spur.events.envelope import Actor, Entry
 from spur.projections.react import Effect
-from spur.values.ids import HostId, NodeName
+from spur.values.ids import HostId, JobId, NodeName
 from spur.wire.agents import AttendOrders
 from spur.wire.calls import Call, Reply
 from spur.wire.cluster import ProcessInfo
 from spur.wire.declare import Request
 from spur.wire.followers import Cycled, Role
+from spur.wire.jobs import StartView
 from spur.wire.statistics import Statistics
 
 __all__ = ["Beside"]
@@ -63,6 +64,7 @@ class Beside:
         self._children: Children | None = None
         self._snapshots: SnapshotProcess | None = None
         self._tick_ns = 0
+        self._starts: dict[JobId, StartView] = {}
 
     def attach(self, front: Front) -> None:
         """Learn which front this serves."""
@@ -93,6 +95,7 @@ class Beside:
 
     def following(self) -> None:
         """Take no agent; let the scheduler only follow."""
+        self._starts = {}
         self.dispatcher.following()
         self._tell_role(Role(leads=False, term=self._replica.term))
 
@@ -121,6 +124,10 @@ class Beside:
     def attendances(self) -> Mapping[NodeName, Attendance]:
         """Return what agents said of their nodes."""
         return self.dispatcher.health
+
+    def starts(self) -> Mapping[JobId, StartView]:
+        """Return what the scheduler foresees."""
+        return self._starts
 
     def processes(self) -> tuple[ProcessInfo, ...]:
         """Return the front, what writes snapshots, and the children."""
@@ -198,6 +205,10 @@ class Beside:
     def incarnation(self) -> int:
         """The incarnation of the cluster that the front knows."""
         return self._front.state.cluster[1].incarnation
+
+    def foresaw(self, starts: tuple[StartView, ...]) -> None:
+        """Keep what the scheduler foresees, in place of what it did before."""
+        self._starts = {start.job_id: start for start in starts}
 
     def submit(self, call: Call, actor: Actor, respond: Callable[[Reply], None]) -> None:
         """Take a child's request."""

@@ -40,6 +40,7 @@ from spur.wire.followers import (
     Cycled,
     Entries,
     Follow,
+    Foresaw,
     HistoryAnswer,
     HistoryAsk,
     Reached,
@@ -48,6 +49,7 @@ from spur.wire.followers import (
     decode_from_front,
     encode_channel,
 )
+from spur.wire.jobs import StartView
 from spur.wire.registry import decode_answer
 
 __all__ = ["EXIT_ANEW", "Follower", "FrontLink", "load_state", "run_child"]
@@ -114,6 +116,10 @@ class FrontLink:
     def cycled(self, cycle: Cycled) -> None:
         """Say what a plan took."""
         self._stream.send(encode_channel(cycle))
+
+    def foresaw(self, starts: tuple[StartView, ...]) -> None:
+        """Say when and where waiting jobs would start, in place of what was said before."""
+        self._stream.send(encode_channel(Foresaw(starts)))
 
     def answer_history(self, answer: HistoryAnswer) -> None:
         """Answer one `HistoryAsk`."""

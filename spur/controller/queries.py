@@ -210,6 +210,7 @@ class Queries:
             index=state.index,
             actor=actor,
             agents=self._services.attendances(),
+            starts=self._services.starts(),
         )
 
     def _reply_of(self, asked: Asked, decision: Decision | Rejection) -> Reply:

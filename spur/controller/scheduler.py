@@ -17,11 +17,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from spur.controller.follower import Follower, run_child
-from spur.scheduling.plan import Plan, plan, policy_digest
-from spur.scheduling.queue import Queue
+from spur.scheduling.foresee import Foreseen
+from spur.scheduling.plan import Plan, plan, plan_and_foresee, policy_digest
+from spur.scheduling.queue import Queue, batch_delay_s
 from spur.values.errors import Rejection
+from spur.values.hostlist import format_hostlist
 from spur.wire.declare import Answer, Done
 from spur.wire.followers import Cycled
+from spur.wire.jobs import StartView
 from spur.wire.runs import PlaceJobs, PlacementsJudged, StateReasons
 
 __all__ = ["Scheduler", "main"]
@@ -34,6 +37,12 @@ GATHER_S = 0.01
 
 REASONS_PERIOD_S = 1.05
 """Between two statements of reasons: a little over what the front allows."""
+
+FORESEE_PERIOD_S = 2.0
+"""Between two foresights, at the least."""
+
+FORESEE_SHARE = 0.05
+"""The part of a processor that foresights take at most."""
 
 REST_SHARE = 1.0
 """A cycle is followed by a rest as long as itself, so that planning leaves half of a processor."""
@@ -52,6 +61,10 @@ class Scheduler:
         )
         self._queue = Queue(self.follower.state)
         self._digest = policy_digest()
+        self._foresees_s = 0.0
+        """When starts of waiting jobs are foreseen next, on the monotonic clock."""
+        self._planned_s = 0.0
+        """When a plan was begun last, on the monotonic clock."""
         self._stated_s = 0.0
         """When reasons were stated last, on the monotonic clock."""
         self.cycles = 0
@@ -82,14 +95,29 @@ class Scheduler:
                 pass
 
     def _may_plan(self) -> bool:
-        """Whether this controller leads, and the state has all that was committed."""
-        return self.follower.leads and self.follower.state.index >= self.follower.commit
+        """Whether this controller leads, the state has all that was committed, and it is time."""
+        state = self.follower.state
+        if not self.follower.leads or state.index < self.follower.commit:
+            return False
+        delay_s = batch_delay_s(state)
+        if not delay_s or time.monotonic() - self._planned_s >= delay_s:
+            return True
+        self._queue.refresh()
+        return self._queue.hurries
 
     async def _cycle(self) -> bool:
         """Make a plan and ask for it; return whether another is due at once."""
         state = self.follower.state
-        began_s = time.monotonic()
-        made = plan(state, max(time.time_ns(), state.time_ns), self._queue)
+        began_s = self._planned_s = time.monotonic()
+        self._queue.hurries = False
+        now_ns = max(time.time_ns(), state.time_ns)
+        if began_s >= self._foresees_s:
+            made, starts = plan_and_foresee(state, now_ns, self._queue)
+            self.follower.link.foresaw(tuple(map(_view, starts)))
+            took_s = time.monotonic() - began_s
+            self._foresees_s = began_s + max(FORESEE_PERIOD_S, took_s / FORESEE_SHARE)
+        else:
+            made = plan(state, now_ns, self._queue)
         took_s = time.monotonic() - began_s
         self.cycles += 1
         self.longest_cycle_s = max(self.longest_cycle_s, took_s)
@@ -122,6 +150,10 @@ class Scheduler:
         )
         if isinstance(outcome, Rejection):
             LOG.info("reasons were not taken: %s", outcome.text)
+
+
+def _view(start: Foreseen) -> StartView:
+    return StartView(start.job_id, start.start_ns, format_hostlist(start.nodes))
 
 
 async def main(directory: Path, channel: int) -> str:

@@ -13,11 +13,12 @@ from typing import Any, Protocol
 from spur.commands.decide import Attendance
 from spur.events.declare import Event
 from spur.projections.react import Effect
-from spur.values.ids import HostId, NodeName
+from spur.values.ids import HostId, JobId, NodeName
 from spur.wire.agents import AttendOrders, Orders
 from spur.wire.calls import Answered, Refused, Reply
 from spur.wire.cluster import ProcessInfo
 from spur.wire.declare import Request
+from spur.wire.jobs import StartView
 from spur.wire.statistics import Statistics
 
 __all__ = ["HistoryDone", "OrdersDone", "ReleaseOnly", "Services"]
@@ -52,6 +53,9 @@ class Services(Protocol):
 
     def attendances(self) -> Mapping[NodeName, Attendance]:
         """Return what agents said of their nodes."""
+
+    def starts(self) -> Mapping[JobId, StartView]:
+        """Return when waiting jobs would start, as far as anybody foresees it."""
 
     def processes(self) -> tuple[ProcessInfo, ...]:
         """Return what runs beside the front, and itself."""
@@ -110,6 +114,10 @@ class ReleaseOnly:
 
     def attendances(self) -> Mapping[NodeName, Attendance]:
         """Know of no agent."""
+        return MappingProxyType({})
+
+    def starts(self) -> Mapping[JobId, StartView]:
+        """Foresee nothing."""
         return MappingProxyType({})
 
     def processes(self) -> tuple[ProcessInfo, ...]:

@@ -25,6 +25,7 @@ from spur.wire.followers import (
     Cycled,
     Entries,
     Follow,
+    Foresaw,
     HistoryAnswer,
     HistoryAsk,
     Reached,
@@ -33,6 +34,7 @@ from spur.wire.followers import (
     decode_from_child,
     encode_channel,
 )
+from spur.wire.jobs import StartView
 
 __all__ = ["ChildStream", "FollowedFront", "ReadEntries"]
 
@@ -59,6 +61,8 @@ class FollowedFront(Protocol):
     def submit(self, call: Call, actor: Actor, respond: Callable[[Reply], None]) -> None: ...
 
     def cycled(self, cycle: Cycled) -> None: ...
+
+    def foresaw(self, starts: tuple[StartView, ...]) -> None: ...
 
 
 class ChildStream:
@@ -154,6 +158,8 @@ class ChildStream:
                 self.reached = message.index
             elif isinstance(message, Cycled):
                 self._front.cycled(message)
+            elif isinstance(message, Foresaw):
+                self._front.foresaw(message.starts)
 
     def faulted(self, stream: Stream, sentence: str) -> None:
         """The child is of the same release: what it says can always be read."""

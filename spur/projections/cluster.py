@@ -48,6 +48,7 @@ __all__ = [
     "config_of",
     "newborn",
     "parameter_of",
+    "scheduler_parameters",
     "settings_of",
 ]
 
@@ -136,6 +137,16 @@ def parameter_of(state: State, name: str) -> str:
         if parameter.name == name:
             return parameter.value
     return ""
+
+
+def scheduler_parameters(state: State) -> dict[str, str]:
+    """Return the words of SchedulerParameters in small letters, with what stands behind their =.
+
+    Raises: KeyError before the first configuration.
+    """
+    words = parameter_of(state, "SchedulerParameters").lower().split(",")
+    pairs = (word.strip().partition("=") for word in words)
+    return {name: value for name, _, value in pairs if name}
 
 
 def config_of(state: State) -> Config | None:

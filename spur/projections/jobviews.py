@@ -8,6 +8,7 @@ looks at a bounded number of rows, so that no query holds the loop.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -18,6 +19,7 @@ from spur.projections.dependencies import DependencyRow, never_holds
 from spur.projections.indexes import Groups
 from spur.projections.jobfilters import candidate_jobs, shown_state, test_of
 from spur.projections.jobs import GroupKey
+from spur.projections.priority import points_of, weights_of
 from spur.projections.runrows import RunRow
 from spur.values.ids import JobId, PartitionName
 from spur.values.states import HOLD_REASONS, Hold, Phase, Reason
@@ -30,6 +32,7 @@ from spur.wire.jobs import (
     JobOwn,
     JobPage,
     JobView,
+    StartView,
 )
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ __all__ = [
     "PAGE_FRESH_MAX",
     "PAGE_ROWS_MAX",
     "PAGE_SCAN_MAX",
+    "EncodedOfAll",
     "EncodedOfArrays",
     "EncodedView",
     "EncodedViews",
@@ -101,6 +105,28 @@ class EncodedViews:
 
     def contents(self) -> object:
         """Return nothing: a cache is judged by the invariant that compares it with its rows."""
+        return None
+
+
+class EncodedOfAll:
+    """Forgets every encoded row when that changes which priorities are made of."""
+
+    def __init__(self, views: EncodedViews) -> None:
+        self._views = views
+
+    def change(self, key: Any, old: Any, new: Any) -> None:
+        """Forget everything."""
+        self._views.rows.clear()
+
+    def fill(self, rows: Mapping[Any, Any]) -> None:
+        """Follow every row of a table at once: nothing is encoded before someone asks."""
+
+    def fresh(self) -> EncodedOfAll:
+        """Return an equal one, which holds nothing of its own."""
+        return self
+
+    def contents(self) -> object:
+        """Return nothing: see `EncodedViews`."""
         return None
 
 
@@ -202,6 +228,7 @@ def job_view(state: State, job_id: JobId) -> JobView:
         state.shared.shape(job.spec.ask) if pending else b"",
         run.hold,
         run.priority,
+        points_of(state, job, run),
         NOWHERE if started is None else started.partition,
         0 if started is None else started.start_ns,
         0 if started is None else started.limit_ns,
@@ -224,12 +251,20 @@ def encoded_view(view: JobView) -> EncodedView:
     )
 
 
-def job_page(state: State, wanted: JobFilter, *, after: JobId, limit: int) -> JobPage:
-    """Return a slice of the queue."""
+def job_page(
+    state: State,
+    wanted: JobFilter,
+    *,
+    after: JobId,
+    limit: int,
+    foreseen: Mapping[JobId, StartView] = MappingProxyType({}),
+) -> JobPage:
+    """Return a slice of the queue, with what is foreseen of its waiting jobs."""
     views = state.encoded_views
     encoded = views.rows
     kinds: dict[bytes, list[msgspec.Raw]] = {}
     groups: set[GroupKey] = set()
+    starts: list[StartView] = []
     found = looked_at = size = fresh = 0
     following: JobId | None = None
     jobs, runs, is_wanted = state.jobs.rows, state.runs.rows, test_of(state, wanted)
@@ -254,6 +289,8 @@ def job_page(state: State, wanted: JobFilter, *, after: JobId, limit: int) -> Jo
             size += len(common)
             if run.phase is Phase.PENDING:  # equal rows are of one group
                 groups.add((job.spec.partitions[0], state.shared.shape(job.spec.ask)))
+        if job_id in foreseen and run.phase is Phase.PENDING:
+            starts.append(foreseen[job_id])
         owns.append(msgspec.Raw(own))
         found += 1
         size += len(own)
@@ -262,7 +299,10 @@ def job_page(state: State, wanted: JobFilter, *, after: JobId, limit: int) -> Jo
     rows = tuple(
         JobKind(msgspec.Raw(common), msgspec.Raw(_ENCODE(owns))) for common, owns in kinds.items()
     )
-    return JobPage(rows, following, _reasons(state, groups))
+    weights = weights_of(state)
+    weight = weights.age if weights.is_multifactor else 0
+    aging = (weight, weights.max_age_s, weights.period_s)
+    return JobPage(rows, following, _reasons(state, groups), *aging, tuple(starts))
 
 
 def _reasons(state: State, groups: set[GroupKey]) -> tuple[GroupReasonView, ...]:

@@ -49,6 +49,7 @@ from spur.projections.indexes import (
     Counts,
     Group,
     Groups,
+    Index,
     Oldest,
     Ordered,
     SortedGroup,
@@ -56,7 +57,7 @@ from spur.projections.indexes import (
     Spread,
 )
 from spur.projections.jobs import ArrayRow, GroupKey, GroupReasonRow, JobRow
-from spur.projections.jobviews import EncodedOfArrays, EncodedViews
+from spur.projections.jobviews import EncodedOfAll, EncodedOfArrays, EncodedViews
 from spur.projections.joining import TokenRow
 from spur.projections.licenses import asked_licenses
 from spur.projections.membership import MembershipRow
@@ -110,7 +111,11 @@ class State:
             "membership", int, MembershipRow, journal
         )
         self.counters: Table[str, CounterRow] = Table("counters", str, CounterRow, journal)
-        self.config: Table[int, ConfigRow] = Table("config", int, ConfigRow, journal)
+        #: What follows from whatever priorities are made of, but for the jobs.
+        self.of_priorities = Derived()
+        self.encoded_views = EncodedViews()
+        ranks = (self.of_priorities, EncodedOfAll(self.encoded_views))
+        self.config: Table[int, ConfigRow] = Table("config", int, ConfigRow, journal, *ranks)
         self.host_of_name: Spread[HostId, HostRow] = Spread(lambda _, row: (row.name,))
         self.hosts: Table[HostId, HostRow] = Table(
             "hosts", int, HostRow, journal, self.host_of_name
@@ -120,11 +125,28 @@ class State:
             "tokens", int, TokenRow, journal, self.token_of_digest
         )
         self.roles: Table[RoleKey, RoleRow] = Table("roles", RoleKey, RoleRow, journal)
+        self._declare_site(journal, *ranks)
+        self.requests_oldest: Oldest[RequestKey, RequestRow] = Oldest(lambda _, row: row.index)
+        self.requests: Table[RequestKey, RequestRow] = Table(
+            "requests", RequestKey, RequestRow, journal, self.requests_oldest
+        )
+        self._declare_accounts(journal, *ranks)
+        self._declare_jobs(journal)
+        self._tables = tuple(value for value in vars(self).values() if isinstance(value, Table))
+
+    def _declare_site(self, journal: Journal, *ranks: Index) -> None:
+        """Declare nodes and partitions; `ranks` follow what ranks jobs."""
         #: What follows from configured nodes and partitions alone.
         self.of_hardware = Derived()
         self.block_of_node: Spread[str, NodeBlockRow] = Spread(names_in_block)
         self.node_blocks: Table[str, NodeBlockRow] = Table(
-            "node_blocks", str, NodeBlockRow, journal, self.block_of_node, self.of_hardware
+            "node_blocks",
+            str,
+            NodeBlockRow,
+            journal,
+            self.block_of_node,
+            self.of_hardware,
+            *ranks,
         )
         #: Nodes that are lost or down, whose runs are given up.
         self.nodes_out: Group[NodeName, NodeRow] = Group(is_out)
@@ -134,22 +156,15 @@ class State:
         )
         self.members = Members()
         self.partitions: Table[PartitionName, PartitionRow] = Table(
-            "partitions", str, PartitionRow, journal, self.members, self.of_hardware
+            "partitions", str, PartitionRow, journal, self.members, self.of_hardware, *ranks
         )
-        self.requests_oldest: Oldest[RequestKey, RequestRow] = Oldest(lambda _, row: row.index)
-        self.requests: Table[RequestKey, RequestRow] = Table(
-            "requests", RequestKey, RequestRow, journal, self.requests_oldest
-        )
-        self._declare_accounts(journal)
-        self._declare_jobs(journal)
-        self._tables = tuple(value for value in vars(self).values() if isinstance(value, Table))
 
-    def _declare_accounts(self, journal: Journal) -> None:
-        """Declare whom and what jobs are accounted for."""
+    def _declare_accounts(self, journal: Journal, *ranks: Index) -> None:
+        """Declare whom and what jobs are accounted for; `ranks` follow what ranks jobs."""
         self.accounts: Table[str, EntityRow] = Table("accounts", str, EntityRow, journal)
         self.users_of_uid: Group[str, EntityRow] = Group(uid_of)
         self.users: Table[str, EntityRow] = Table(
-            "users", str, EntityRow, journal, self.users_of_uid
+            "users", str, EntityRow, journal, self.users_of_uid, *ranks
         )
         self.associations_of_user: Group[AssociationKey, EntityRow] = Group(user_in)
         #: Associations right under an account: of its users, and of the accounts below.
@@ -161,14 +176,14 @@ class State:
             journal,
             self.associations_of_user,
             self.associations_under,
+            *ranks,
         )
-        self.qos: Table[str, EntityRow] = Table("qos", str, EntityRow, journal)
+        self.qos: Table[str, EntityRow] = Table("qos", str, EntityRow, journal, *ranks)
 
     def _declare_jobs(self, journal: Journal) -> None:
         """Declare what belongs to jobs and their runs."""
         #: Equal parts of rows, kept once.
         self.shared = Shared()
-        self.encoded_views = EncodedViews()
         self.job_ids: SortedKeys[JobId, JobRow] = SortedKeys()
         self.jobs_of_user: SortedGroup[JobId, JobRow] = SortedGroup(lambda _, row: row.uid)
         #: By user and a digest of the name; see `namesakes_key`.

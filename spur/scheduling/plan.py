@@ -16,20 +16,26 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import islice
+from operator import itemgetter
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from spur.projections.cluster import scheduler_parameters
 from spur.projections.hetjobs import components_of
 from spur.projections.jobs import GroupKey, JobRow
 from spur.projections.licenses import licenses_free
 from spur.projections.partitions import PartitionRow, not_for
+from spur.projections.priority import points_in, weights_of
 from spur.projections.resources import can_hold
 from spur.projections.state import State
 from spur.scheduling.choose import choose, shares_of
 from spur.scheduling.filters import Sorter, Sorting, lacking, refused_group
+from spur.scheduling.foresee import JOBS_MAX as FORESEEN_MAX
+from spur.scheduling.foresee import Foreseen, Foresight, Waiting
+from spur.scheduling.holdings import Holdings
 from spur.scheduling.need import Need, counts_memory, need_of
-from spur.scheduling.priority import QueueKey, factors_of, queue_key
+from spur.scheduling.priority import QueueKey, priority_at, queue_key, started_with
 from spur.scheduling.queue import Group, Queue, group_of, owners_of
 from spur.scheduling.reserve import UNLIMITED_NS, Reservation, reserve
 from spur.scheduling.sites import Site, Sites
@@ -39,7 +45,7 @@ from spur.values.states import Reason
 from spur.wire.jobs import GroupReasonView
 from spur.wire.runs import JobReasonView, Placement
 
-__all__ = ["STARTS_MAX", "Plan", "limit_of", "plan", "policy_digest"]
+__all__ = ["STARTS_MAX", "Plan", "limit_of", "plan", "plan_and_foresee", "policy_digest"]
 
 STARTS_MAX = 2_000
 """Starts of one plan, so that a cycle is short and its request well below a request's limit."""
@@ -54,7 +60,10 @@ GROUPS_MAX = 900
 JOBS_MAX = 1_000
 """Source: LOG-CONTRACT 3.7."""
 
-POLICY = b"tier, priority, submission; the first waiting job of a partition keeps its nodes"
+LIMIT_RETRY_NS = 500 * 1_000_000_000
+"""When a job that only a limit keeps from starting is taken to start. Source: Slurm's backfill."""
+
+POLICY = b"tier, factors, submission; the first waiting job of a partition keeps its nodes"
 
 _SECOND_NS = 1_000_000_000
 
@@ -83,15 +92,35 @@ def plan(state: State, now_ns: int, queue: Queue | None = None) -> Plan:
 
     `queue` is one that watches the state; without it the waiting jobs are looked for anew.
     """
+    cycle = _cycle(state, now_ns, queue)
+    return _NOTHING if cycle is None else cycle.run()
+
+
+def plan_and_foresee(
+    state: State, now_ns: int, queue: Queue | None = None
+) -> tuple[Plan, tuple[Foreseen, ...]]:
+    """Return a plan, and when and where those that wait for room would start.
+
+    It takes about twice the time of the plan alone.
+    """
+    cycle = _cycle(state, now_ns, queue)
+    return (_NOTHING, ()) if cycle is None else (cycle.run(), cycle.foresee())
+
+
+_NOTHING = Plan((), (), (), is_cut=False)
+
+
+def _cycle(state: State, now_ns: int, queue: Queue | None) -> _Cycle | None:
+    """Return what makes a plan; None when there is nothing to plan."""
     if not len(state.config):
-        return Plan((), (), (), is_cut=False)
+        return None
     if queue is None:
         queue = Queue(state)
     queue.refresh()
     waits = queue.groups or queue.later or queue.hets
     if not (waits or queue.stated or len(state.reasons)):
-        return Plan((), (), (), is_cut=False)
-    return _Cycle(state, now_ns, queue).run()
+        return None
+    return _Cycle(state, now_ns, queue)
 
 
 def limit_of(time_limit_s: int | None, partition: PartitionRow) -> int:
@@ -112,12 +141,14 @@ class _Stream:
         "closed_for",
         "first",
         "group",
+        "is_short",
         "jobs",
         "licenses",
         "name",
         "need",
         "next",
         "partition",
+        "shift",
         "sites",
         "sorting",
         "tier",
@@ -132,6 +163,8 @@ class _Stream:
         self.name = group.partitions[choice]
         self.partition = partition
         self.tier = partition.block.priority_tier
+        self.shift = 0.0
+        """How many points more than in the first of its partitions a job has here."""
         self.jobs = jobs
         self.next = 0
         """Place of the job that is tried next."""
@@ -143,6 +176,8 @@ class _Stream:
         """Nodes that could do, in the order in which they are tried."""
         self.first = 0
         """Nodes before this one have no room any more."""
+        self.is_short = False
+        """Whether its next job waits for room alone."""
         self.closed_for: set[int] = set()
         """Users whose jobs do not fit, though those of others may."""
 
@@ -150,7 +185,7 @@ class _Stream:
 class _Whole:
     """A het job on its way to be started as a whole."""
 
-    __slots__ = ("choice", "het_id", "jobs", "next", "tier")
+    __slots__ = ("choice", "het_id", "jobs", "next", "shift", "tier")
 
     def __init__(self, het_id: JobId, tier: int, key: QueueKey) -> None:
         self.het_id = het_id
@@ -159,6 +194,7 @@ class _Whole:
         self.jobs = (key,)
         self.next = 0
         self.choice = 0
+        self.shift = 0.0
 
 
 class _Cycle:
@@ -172,6 +208,7 @@ class _Cycle:
         self._counts_memory = counts_memory(state)
         self._sites = Sites.of(state)
         self._sorter = Sorter(self._sites)
+        self._weights = weights_of(state)
         self._heap: list[tuple[int, QueueKey, int, int]] = []
         self._streams: list[_Stream | _Whole] = []
         self._placements: list[Placement] = []
@@ -190,6 +227,12 @@ class _Cycle:
         self._licenses: dict[str, int] | None = None
         """How many of each licence are free and kept for nobody; None before a job asked."""
         self._owners = owners_of(state, queue.by_user)
+        self._waiting: list[int] = []
+        """Streams whose next job waits for room."""
+        self._stopped: list[tuple[Waiting, int, list[Site]]] = []
+        """Jobs that only a limit keeps from starting, and when and where they might."""
+        self._holdings = Holdings(state, self._placements)
+        self._stops_at_limits = "assoc_limit_stop" in scheduler_parameters(state)
         self._group_reasons: dict[GroupKey, Reason] = {}
         self._job_reasons: dict[JobId, Reason] = {}
         self._first_blocked: dict[Group, JobId] = {}
@@ -205,9 +248,31 @@ class _Cycle:
                 self._serve_whole(stream)
             elif self._serve(stream):
                 self._push(place)
+            elif stream.is_short:
+                self._waiting.append(place)
         is_cut = bool(self._heap)
         groups, jobs = self._reasons(is_cut=is_cut)
         return Plan(tuple(self._placements), groups, jobs, is_cut, self._depth, self._passed_over)
+
+    def foresee(self) -> tuple[Foreseen, ...]:
+        """Return when and where those that wait for room would start."""
+        foresight = Foresight(self._state, self._now_ns, self._ends)
+        for waiting, start_ns, sites in self._stopped:
+            foresight.promise(waiting, start_ns, sites)
+        jobs: list[tuple[tuple[int, QueueKey, int, int], Waiting]] = []
+        for place in self._waiting:
+            stream = self._streams[place]
+            if isinstance(stream, _Whole) or stream.need is None:
+                continue
+            for key in stream.jobs[stream.next : stream.next + FORESEEN_MAX]:
+                jobs.append((self._entry(place, key), self._waiting_job(stream, stream.need, key)))
+        for _, waiting in sorted(jobs, key=itemgetter(0)):
+            if waiting.job_id not in self._started and not foresight.look(waiting):
+                break
+        return tuple(foresight.found)
+
+    def _waiting_job(self, stream: _Stream, need: Need, key: QueueKey) -> Waiting:
+        return Waiting(key[2], need, stream.sites, self._limit_ns(stream))
 
     # -- the queue
     def _open_streams(self) -> None:
@@ -223,15 +288,19 @@ class _Cycle:
             if reason is not Reason.NONE and job_id not in self._state.dependencies:
                 self._job_reasons[job_id] = reason
         for group, jobs in groups.items():
+            first = group.partitions[0]
             for choice, name in enumerate(group.partitions):
                 partition = self._state.partitions.get(name)
                 if partition is None:
                     self._note(group, Reason.PARTITION_INACTIVE)
                 else:
                     self._streams.append(_Stream(group, choice, partition, jobs))
+                    if choice:
+                        points = [points_in(self._state, group.ask, each) for each in (first, name)]
+                        self._streams[-1].shift = points[1] - points[0]
         self._open_wholes()
         for place in range(len(self._streams)):
-            self._heap.append(self._entry(place))
+            self._heap.append(self._entry(place, self._streams[place].jobs[0]))
         heapify(self._heap)
 
     def _open_wholes(self) -> None:
@@ -253,14 +322,18 @@ class _Cycle:
             tier = 0 if partition is None else partition.block.priority_tier
             self._streams.append(_Whole(het_id, tier, keys[het_id]))
 
-    def _entry(self, place: int) -> tuple[int, QueueKey, int, int]:
+    def _entry(self, place: int, key: QueueKey) -> tuple[int, QueueKey, int, int]:
+        """Return where a job of a stream stands in the whole queue."""
         stream = self._streams[place]
-        return -stream.tier, stream.jobs[stream.next], stream.choice, place
+        job_id = key[2]
+        job, run = self._state.jobs[job_id], self._state.runs[job_id]
+        rank = priority_at(self._weights, key, job, run, self._now_ns, stream.shift)
+        return -stream.tier, (-rank, *key[1:]), stream.choice, place
 
     def _push(self, place: int) -> None:
         stream = self._streams[place]
         if stream.next < len(stream.jobs):
-            heappush(self._heap, self._entry(place))
+            heappush(self._heap, self._entry(place, stream.jobs[stream.next]))
 
     # -- one job
     def _serve(self, stream: _Stream) -> bool:
@@ -283,6 +356,7 @@ class _Cycle:
             stream.next += 1
             return True
         begun = self._tasks_started.get(job_id, 0)
+        limit_s = limit_of(stream.group.time_limit_s, stream.partition)
         for task in (None,) if job.tasks is None else islice(job.tasks, begun, None):
             if self._is_throttled(job):
                 self._job_reasons[job_id] = Reason.ARRAY_TASK_LIMIT
@@ -290,8 +364,17 @@ class _Cycle:
                 return True
             if self._is_full():
                 return True
+            reason = (
+                Reason.NONE
+                if stream.need is None
+                else self._holdings.broken(job, stream.name, stream.need, limit_s)
+            )
+            if reason is not Reason.NONE:
+                self._limited(stream, job_id, job, reason)
+                return True
             if not self._has_licenses(stream):
-                self._note(stream.group, Reason.LICENSES)
+                waits_first = stream.name not in self._heads
+                self._note(stream.group, Reason.LICENSES if waits_first else Reason.PRIORITY)
                 return False
             if not self._start(stream, job_id, job, task):
                 return self._blocked(stream, job_id, job)
@@ -331,6 +414,10 @@ class _Cycle:
                 reason = not_for(stream.partition.block, job.spec)
             if reason is not Reason.NONE or stream.need is None:
                 continue
+            limit_s = limit_of(stream.group.time_limit_s, stream.partition)
+            reason = self._holdings.broken(job, stream.name, stream.need, limit_s)
+            if reason is not Reason.NONE:
+                continue
             if not self._has_licenses(stream):
                 reason = Reason.LICENSES
                 continue
@@ -345,8 +432,9 @@ class _Cycle:
 
     def _streams_of(self, job_id: JobId, job: JobRow) -> Iterator[_Stream]:
         """Yield one component's ways into its partitions."""
-        group = group_of(job)
-        key = queue_key(job_id, job, self._state.runs[job_id])
+        run = self._state.runs[job_id]
+        group = group_of(job, run)
+        key = queue_key(self._state, job_id, job, run)
         for choice, name in enumerate(group.partitions):
             partition = self._state.partitions.get(name)
             if partition is not None:
@@ -359,6 +447,7 @@ class _Cycle:
             self._shares -= len(placement.shares)
             del self._ends[placement.job_id]
         del self._placements[mark:]
+        self._holdings.forget()
 
     def _blocked_whole(self, components: list[JobId], blocked: JobId, reason: Reason) -> None:
         """Note why a het job waits; the first of a partition keeps nodes, all from one time on."""
@@ -443,6 +532,29 @@ class _Cycle:
         for name, count in stream.licenses.items():
             free[name] = max(free.get(name, 0) - count, 0)
 
+    def _limited(self, stream: _Stream, job_id: JobId, job: JobRow, reason: Reason) -> None:
+        """Let a job wait that its association or QOS keeps from starting."""
+        self._job_reasons.setdefault(job_id, reason)
+        need = stream.need
+        waiting = (
+            None if need is None else self._waiting_job(stream, need, stream.jobs[stream.next])
+        )
+        stream.next += 1
+        if need is None or waiting is None:
+            return
+        if not self._stops_at_limits or stream.name in self._heads:
+            return
+        # As Slurm does: it keeps where it would start if it might, for a while, from later jobs.
+        self._heads.add(stream.name)
+        starts_ns = self._now_ns + LIMIT_RETRY_NS
+        chosen = choose(need, self._candidates(stream, need, job.uid, starts_ns))
+        if chosen is None:
+            self._keep(stream, need)
+            return
+        self._stopped.append((waiting, starts_ns, [site for site, _ in chosen]))
+        for site, _ in chosen:
+            self._kept[site.name] = min(starts_ns, self._kept.get(site.name, starts_ns))
+
     # -- starting
     def _start(self, stream: _Stream, job_id: JobId, job: JobRow, task: int | None) -> bool:
         """Place a job, or one task; return whether there was room."""
@@ -483,11 +595,12 @@ class _Cycle:
                 task,
                 stream.name,
                 shares,
-                factors_of(job, run),
+                started_with(self._state, job, run, stream.name, self._now_ns),
                 stream.sorting.refused,
                 "the first nodes with room, by weight",
             )
         )
+        self._holdings.count(self._placements[-1])
         return True
 
     def _limit_ns(self, stream: _Stream) -> int:
@@ -529,15 +642,25 @@ class _Cycle:
             return False
         self._note(stream.group, Reason.PRIORITY)
         if stream.name not in self._heads:
+            self._job_reasons[job_id] = (
+                Reason.NODES_UNAVAILABLE if self._is_behind(stream) else Reason.RESOURCES
+            )
             self._heads.add(stream.name)
-            self._job_reasons[job_id] = Reason.RESOURCES
             self._first_blocked[stream.group] = job_id
             self._keep(stream, need)
         if not (self._owners or need.is_by_user):
+            stream.is_short = True
             return False
         stream.closed_for.add(job.uid)
         stream.next += 1
         return True
+
+    def _is_behind(self, stream: _Stream) -> bool:
+        """Whether each node that would do is of a partition in which a job of higher rank waits."""
+        if not self._heads:
+            return False
+        behind = {site.name for name in self._heads for site in self._sites.members(name)}
+        return all(site.name in behind for site in stream.sites)
 
     def _keep(self, stream: _Stream, need: Need) -> None:
         """Keep the nodes that the first waiting job of a partition will start on."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from sortedcontainers import SortedList
 
+from spur.projections.cluster import scheduler_parameters
 from spur.projections.dependencies import never_holds
 from spur.projections.jobs import JobRow
 from spur.projections.resources import held_shares
@@ -23,7 +24,10 @@ from spur.values.ids import JobId, NodeName, PartitionName
 from spur.values.jobspec import ResourceAsk, Sharing
 from spur.values.states import Hold, Phase, Reason
 
-__all__ = ["Group", "Queue", "group_of", "owners_of"]
+__all__ = ["Group", "Queue", "batch_delay_s", "group_of", "owners_of"]
+
+DELAY_S_MAX = 60
+"""The longest that batch jobs are let wait."""
 
 
 class Group(NamedTuple):
@@ -32,6 +36,8 @@ class Group(NamedTuple):
     partitions: tuple[PartitionName, ...]
     ask: ResourceAsk
     time_limit_s: int | None
+    is_fixed: bool
+    """Whether an operator fixed their priorities, which then do not grow with age."""
 
 
 class _Filed(NamedTuple):
@@ -57,12 +63,19 @@ class Queue:
         """Waiting jobs that have a reason of their own."""
         self.by_user: set[JobId] = set()
         """Jobs that hold nodes which only jobs of their user may share."""
+        self.hurries = False
+        """Whether somebody waits at a terminal for a job that was filed since this was set back."""
         self._state = state
         self._filed: dict[JobId, _Filed] = {}
         self._changed: set[JobId] = set(state.runs.rows)
+        self._ranks = _Ranks()
         state.jobs.watch(self)
         state.runs.watch(self)
         state.dependencies.watch(self)
+        for table in (state.config, state.partitions, state.node_blocks):
+            table.watch(self._ranks)
+        for entities in (state.users, state.associations, state.qos):
+            entities.watch(self._ranks)
 
     # -- an index of the tables that it watches
     def change(self, key: JobId, old: Any, new: Any) -> None:
@@ -85,6 +98,9 @@ class Queue:
     def refresh(self) -> None:
         """File every job whose rows changed."""
         changed, self._changed = self._changed, set()
+        if self._ranks.changed:
+            self._ranks.changed = False
+            changed |= self._state.runs.rows.keys()
         for job_id in changed:
             self._file(job_id)
 
@@ -94,7 +110,9 @@ class Queue:
         for job_id in sorted(self.later):
             job, run = self._state.jobs[job_id], self._state.runs[job_id]
             if self.later_reason(job_id, job, run, now_ns) is Reason.NONE:
-                found.setdefault(group_of(job), []).append(queue_key(job_id, job, run))
+                found.setdefault(group_of(job, run), []).append(
+                    queue_key(self._state, job_id, job, run)
+                )
         yield from found.items()
 
     def later_reason(self, job_id: JobId, job: JobRow, run: RunRow, now_ns: int) -> Reason:
@@ -141,7 +159,8 @@ class Queue:
             self.stated.add(job_id)
         if run.hold is not Hold.NONE:
             return
-        key = queue_key(job_id, job, run)
+        self.hurries |= not job.spec.batch
+        key = queue_key(self._state, job_id, job, run)
         if job.het_id:
             self._filed[job_id] = _Filed(None, key, job.het_id)
             self.hets.setdefault(job.het_id, {})[job_id] = key
@@ -149,7 +168,7 @@ class Queue:
             self._filed[job_id] = _Filed(None, key, JobId(0))
             self.later.add(job_id)
         else:
-            group = group_of(job)
+            group = group_of(job, run)
             self._filed[job_id] = _Filed(group, key, JobId(0))
             listed = self.groups.get(group)
             if listed is None:
@@ -171,6 +190,40 @@ def owners_of(state: State, by_user: set[JobId]) -> dict[NodeName, int]:
     }
 
 
+def batch_delay_s(state: State) -> float:
+    """Return for how long batch jobs may wait for a plan, so that it has more of them.
+
+    Source: slurm.conf(5) batch_sched_delay; 0 unless the site sets it.
+    """
+    if not len(state.config):
+        return 0.0
+    text = scheduler_parameters(state).get("batch_sched_delay", "")
+    return float(min(int(text), DELAY_S_MAX)) if text.isascii() and text.isdigit() else 0.0
+
+
+class _Ranks:
+    """Notes that something changed which priorities are made of."""
+
+    def __init__(self) -> None:
+        self.changed = False
+
+    def change(self, key: Any, old: Any, new: Any) -> None:
+        """Note it."""
+        self.changed = True
+
+    def fill(self, rows: Mapping[Any, Any]) -> None:
+        """Note it."""
+        self.changed = True
+
+    def fresh(self) -> _Nothing:
+        """Return an index that says as little as this one."""
+        return _Nothing()
+
+    def contents(self) -> object:
+        """Return nothing: it is read when the queue is."""
+        return None
+
+
 class _Nothing:
     """An index that holds nothing."""
 
@@ -189,7 +242,7 @@ class _Nothing:
         return None
 
 
-def group_of(job: JobRow) -> Group:
+def group_of(job: JobRow, run: RunRow) -> Group:
     """Return the group of a job, were it none of a het job."""
     spec = job.spec
-    return Group(spec.partitions, spec.ask, spec.time_limit_s)
+    return Group(spec.partitions, spec.ask, spec.time_limit_s, run.priority is not None)

@@ -17,7 +17,7 @@ from spur.scheduling.sites import Site
 from spur.values.ids import JobId, NodeName
 from spur.values.states import Phase
 
-__all__ = ["UNLIMITED_NS", "Reservation", "reserve"]
+__all__ = ["UNLIMITED_NS", "Reservation", "end_of", "reserve"]
 
 UNLIMITED_NS = 365 * 86_400 * 1_000_000_000
 """How long a job without a time limit is taken to run."""
@@ -46,14 +46,9 @@ def reserve(
 
     `planned_ends` says of the plan's own starts when they reach their time limits.
     """
-    copies = [
-        Site(site.name, site.kind, site.order, site.use, is_usable=site.is_usable)
-        for site in candidates
-    ]
-    for copy, site in zip(copies, candidates, strict=True):
-        copy.partition_of = site.partition_of
+    copies = [site.copy() for site in candidates]
     ends: list[tuple[int, int, JobId]] = sorted(
-        (_end_of(state, job_id, now_ns, planned_ends), place, job_id)
+        (end_of(state, job_id, now_ns, planned_ends), place, job_id)
         for place, site in enumerate(copies)
         for job_id in site.use.jobs
     )
@@ -76,7 +71,8 @@ def reserve(
     return Reservation(now_ns + UNLIMITED_NS, frozenset(site.name for site in copies))
 
 
-def _end_of(state: State, job_id: JobId, now_ns: int, planned_ends: Mapping[JobId, int]) -> int:
+def end_of(state: State, job_id: JobId, now_ns: int, planned_ends: Mapping[JobId, int]) -> int:
+    """Return when a job that runs, or starts by the plan, reaches its time limit."""
     planned = planned_ends.get(job_id)
     if planned is not None:
         return planned

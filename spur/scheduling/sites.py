@@ -127,6 +127,12 @@ class Site:
         self.cores_free = self.cpus_free.bit_count() // kind.threads
         self.memory_free = kind.memory_mib - use.memory_mib
 
+    def copy(self) -> Site:
+        """Return another of the same use, which can change by itself."""
+        made = Site(self.name, self.kind, self.order, self.use, is_usable=self.is_usable)
+        made.partition_of = self.partition_of
+        return made
+
     def emptied(self) -> Site:
         """Return the node as it is when nothing runs on it."""
         return Site(self.name, self.kind, self.order, UNUSED, is_usable=self.is_usable)

@@ -130,7 +130,7 @@ def parse_format(text: str, columns: Mapping[str, Column[T]]) -> Layout[T]:
         if not token:
             continue
         is_right, size, after = _size(token)
-        letter, suffix = after[:1], after[1:]
+        letter, suffix = _first(after), after[1:]
         column = columns.get(letter)
         if column is None:
             unknown.append(letter)
@@ -155,6 +155,14 @@ def parse_long_format(text: str, columns: Mapping[str, Column[T]]) -> Layout[T]:
         else:
             cells.append(Cell(column, size, is_right, suffix))
     return Layout("", tuple(cells), tuple(unknown))
+
+
+def _first(text: str) -> str:
+    """Return the letter of a column: the first byte, as Slurm reads it."""
+    letter = text[:1]
+    if letter.isascii():
+        return letter
+    return letter.encode("utf-8", "surrogateescape")[:1].decode("ascii", "surrogateescape")
 
 
 def _size(text: str) -> tuple[bool, int, str]:

@@ -69,9 +69,9 @@ def _number(line: JobLine) -> tuple[int, int]:
 
 
 def _ranked(line: JobLine) -> tuple[int, int]:
-    """Return what the scheduler goes by: a job that nobody ranked is behind by its nice."""
-    nice = line.job.spec.nice if line.job.priority is None else 0
-    return at.priority(line), -nice
+    """Return what the scheduler goes by: jobs of the least priority differ by their points."""
+    ranked = at.priority(line)
+    return ranked, int(at.points(line)) if ranked == at.PRIORITY_LEAST else 0
 
 
 def _limit(line: JobLine) -> int:
@@ -146,6 +146,8 @@ def sorted_bunches(
     """Yield all lines in order: of which bunch they are, and which of it."""
     if any(key.is_own for key in keys):
         bunches = [single for bunch in bunches for single in bunch.apart()]
+    elif any(key.value is _ranked for key in keys):
+        bunches = [each for bunch in bunches for each in _equally_ranked(bunch)]
     keyed = [(tuple(key.value(bunch.line) for key in keys), bunch) for bunch in bunches]
     for place in reversed(range(len(keys))):
         _sort_by(keyed, place, is_down=keys[place].is_down)
@@ -155,6 +157,14 @@ def sorted_bunches(
             yield equal[0], _settled(equal[0])
         else:
             yield from _merged(equal)
+
+
+def _equally_ranked(bunch: Bunch) -> Iterable[Bunch]:
+    """Yield a bunch whole, or its lines: the older of equal jobs may be ranked higher."""
+    if not bunch.owns or not bunch.line.age_weight:
+        return (bunch,)
+    last = bunch.size - 1
+    return (bunch,) if _ranked(bunch.at(0)) == _ranked(bunch.at(last)) else bunch.apart()
 
 
 _Keyed = tuple[tuple[Any, ...], Bunch]

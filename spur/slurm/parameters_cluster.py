@@ -260,21 +260,33 @@ CLUSTER_PARAMETERS: tuple[Parameter, ...] = (
     Parameter("PreemptType", TEXT, "Which jobs may preempt which."),
     Parameter("PriorityCalcPeriod", TEXT, "Minutes between calculations of usage."),
     Parameter("PriorityDecayHalfLife", TEXT, "Time in which usage counts half."),
-    Parameter("PriorityFavorSmall", BOOLEAN, "Whether small jobs go first."),
+    Parameter("PriorityFavorSmall", BOOLEAN, "Whether small jobs go first.", verdict=HONOURED),
     Parameter("PriorityFlags", WORDS, "How priorities are calculated."),
-    Parameter("PriorityMaxAge", TEXT, "Waiting time at which the factor of age is full."),
+    Parameter(
+        "PriorityMaxAge", TEXT, "Waiting time at which the factor of age is full.", verdict=HONOURED
+    ),
     Parameter("PriorityParameters", TEXT, "Settings of PriorityType."),
     Parameter("PrioritySiteFactorParameters", TEXT, "Settings of the site's own factor."),
     Parameter("PrioritySiteFactorPlugin", TEXT, "How the site's own factor is calculated."),
-    Parameter("PriorityType", TEXT, "How priorities are calculated."),
+    Parameter(
+        "PriorityType",
+        TEXT,
+        "How priorities are calculated.",
+        verdict=HONOURED,
+        values=("PRIORITY/MULTIFACTOR",),
+    ),
     Parameter("PriorityUsageResetPeriod", TEXT, "When usage is set to zero."),
-    Parameter("PriorityWeightAge", COUNT32, "Weight of waiting time."),
-    Parameter("PriorityWeightAssoc", COUNT32, "Weight of the association's priority."),
+    Parameter("PriorityWeightAge", COUNT32, "Weight of waiting time.", verdict=HONOURED),
+    Parameter(
+        "PriorityWeightAssoc", COUNT32, "Weight of the association's priority.", verdict=HONOURED
+    ),
     Parameter("PriorityWeightFairshare", COUNT32, "Weight of fair share."),
-    Parameter("PriorityWeightJobSize", COUNT32, "Weight of the job's size."),
-    Parameter("PriorityWeightPartition", COUNT32, "Weight of the partition's factor."),
-    Parameter("PriorityWeightQOS", COUNT32, "Weight of the QOS's priority."),
-    Parameter("PriorityWeightTRES", WORDS, "Weights of the resources asked for."),
+    Parameter("PriorityWeightJobSize", COUNT32, "Weight of the job's size.", verdict=HONOURED),
+    Parameter(
+        "PriorityWeightPartition", COUNT32, "Weight of the partition's factor.", verdict=HONOURED
+    ),
+    Parameter("PriorityWeightQOS", COUNT32, "Weight of the QOS's priority.", verdict=HONOURED),
+    Parameter("PriorityWeightTRES", WORDS, "Weights of the resources asked for.", verdict=HONOURED),
     Parameter("PrivateData", WORDS, "What users don't see of others."),
     Parameter("ProctrackType", TEXT, "How processes of a job are found."),
     Parameter("Prolog", TEXT, "Program on each node before a job's first step."),

@@ -149,12 +149,15 @@ def _ranges(numbers: tuple[int, ...]) -> str:
 class Floor:
     """A cluster whose nodes are all there, and the scheduler's cycle by hand."""
 
-    def __init__(self, config: str | ConfigFile = FLOOR, *, checked: bool = True) -> None:
+    def __init__(
+        self, config: str | ConfigFile | tuple[ConfigFile, ...] = FLOOR, *, checked: bool = True
+    ) -> None:
         """Configure, and register every node as it is configured."""
         self.cluster = Cluster(checked=checked)
         if isinstance(config, str):
             config = ConfigFile(CONFIG_FILE, config)
-        taken = self.cluster.ask(Reconfigure((config,)))
+        files = config if isinstance(config, tuple) else (config,)
+        taken = self.cluster.ask(Reconfigure(files))
         if isinstance(taken, Rejection):
             raise ValueError(taken.text)
         self._reports: dict[NodeName, int] = {}
@@ -192,6 +195,7 @@ class Floor:
         dependency: Dependency | None = None,
         account: str = "",
         qos: str = "",
+        nice: int = 0,
         **ask: Any,
     ) -> JobId:
         """Submit a job of one task, but for these fields of its ask; return its id.
@@ -206,6 +210,7 @@ class Floor:
             ask=replace(base, **ask),
             account=account,
             qos=qos,
+            nice=nice,
             time_limit_s=limit_s,
             dependency=dependency,
             begin_ns=int(self.cluster.now_ns + begin_s * 1e9) if begin_s else 0,

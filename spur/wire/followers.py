@@ -7,6 +7,7 @@
     Restart(why): begin anew       ->
                                    <-  Reached(index)
                                    <-  Cycled(took_us, ...): of the scheduler
+                                   <-  Foresaw(starts)
                                    <-  ChildCall(number, request)
     ChildReply(number, index, ...) ->
     HistoryAsk(number, request)    ->
@@ -23,6 +24,7 @@ import msgspec
 
 from spur.wire.calls import ANSWER_BYTES_MAX, Answered, Refused, decode_message
 from spur.wire.frames import MessageLimit
+from spur.wire.jobs import StartView
 
 __all__ = [
     "CHANNEL_LIMIT",
@@ -32,6 +34,7 @@ __all__ = [
     "Cycled",
     "Entries",
     "Follow",
+    "Foresaw",
     "FromChild",
     "FromFront",
     "HistoryAnswer",
@@ -96,6 +99,12 @@ class Cycled(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=5):
     """Starts of jobs behind one that waits."""
 
 
+class Foresaw(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=6):
+    """When and where waiting jobs would start, in place of what was foreseen before."""
+
+    starts: tuple[StartView, ...]
+
+
 class Entries(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=1):
     """The next committed entries."""
 
@@ -137,7 +146,7 @@ class Restart(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=5):
     why: str
 
 
-FromChild: TypeAlias = Follow | ChildCall | HistoryAnswer | Reached | Cycled
+FromChild: TypeAlias = Follow | ChildCall | HistoryAnswer | Reached | Cycled | Foresaw
 FromFront: TypeAlias = Entries | Role | ChildReply | HistoryAsk | Restart
 
 _encoder = msgspec.msgpack.Encoder()

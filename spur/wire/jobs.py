@@ -38,6 +38,7 @@ __all__ = [
     "RequeueJob",
     "ResumeJob",
     "SignalJob",
+    "StartView",
     "SubmitHetJob",
     "SubmitJob",
     "SuspendJob",
@@ -319,6 +320,8 @@ class JobView(Part, frozen=True):
     """With the first partition, the group that a pending job belongs to; empty otherwise."""
     hold: Hold
     priority: int | None
+    points: float
+    """What its priority is made of, but for its age; the fixed one where there is one."""
     partition: PartitionName
     """Where it runs or ran; empty when it has not started."""
     start_ns: int
@@ -366,6 +369,15 @@ class GroupReasonView(Part, frozen=True):
     reason: Reason
 
 
+class StartView(Part, frozen=True):
+    """When and where a waiting job would start, if all that runs used up its time limit."""
+
+    job_id: JobId
+    start_ns: int
+    nodes: str
+    """A host list."""
+
+
 @answer
 class JobPage(Answer, frozen=True, tag="jobs.page"):
     """A slice of the queue: what equal jobs share is in it once."""
@@ -375,6 +387,14 @@ class JobPage(Answer, frozen=True, tag="jobs.page"):
     """What to ask the next slice `after`; None when this was the last."""
     reasons: tuple[GroupReasonView, ...]
     """Of the groups of the pending jobs among the rows."""
+    age_weight: int
+    """How many points a job has for its age once that is full."""
+    age_max_s: int
+    """Waiting time at which age is full."""
+    age_period_s: int
+    """In steps of which it grows."""
+    starts: tuple[StartView, ...] = ()
+    """Of waiting jobs among the rows, as far as the leader foresees any."""
 
 
 _COMMON = msgspec.msgpack.Decoder(JobView)

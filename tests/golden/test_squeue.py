@@ -182,6 +182,7 @@ def view_of(job_id: int, uid: int, spec: JobSpec, story: Story) -> JobView:
         shape=b"",
         hold=Hold.NONE if story.rank else Hold.USER,
         priority=story.rank,
+        points=float(story.rank or 1),
         submit_ns=(SCENE_S + story.submit_s) * NS,
         since_ns=(SCENE_S + story.submit_s) * NS,
         partition=PartitionName(story.partition if runs else ""),
@@ -457,8 +458,8 @@ def test_squeue_shows_what_slurm_showed(case: dict[str, Any]) -> None:
     assert shown == (case["stdout"][1:] if "long" in values else case["stdout"])
     assert words == []
     complaints = (f"squeue: error: Invalid job format specification: {n}" for n in layout.unknown)
-    # Slurm says it for the first byte of a letter that takes two.
-    assert list(complaints) == case["stderr"].replace("\\xc3", "é").splitlines()
+    # The first byte of a letter that takes two.
+    assert list(complaints) == case["stderr"].replace("\\xc3", "\udcc3").splitlines()
 
 
 @pytest.mark.parametrize(
@@ -488,7 +489,8 @@ def test_jobs_that_nobody_ranked_stand_by_their_nice() -> None:
 
     def job(name: str, nice: int, hold: Hold = Hold.NONE) -> JobLine:
         spec = replace(base.job.spec, name=name, nice=nice)
-        return base._replace(job=replace(base.job, spec=spec, priority=None, hold=hold))
+        row = replace(base.job, spec=spec, priority=None, points=1.0 - nice, hold=hold)
+        return base._replace(job=row)
 
     rows = [job("held", 0, Hold.USER), job("nice", 500), job("plain", 0)]
     found = sorted_bunches(map(Bunch, rows), parse_sort("-p"))

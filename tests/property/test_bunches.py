@@ -68,6 +68,7 @@ def job(job_id: int, **changed: object) -> JobView:
         shape=b"",
         hold=Hold.NONE,
         priority=None,
+        points=1.0,
         partition=PartitionName(""),
         start_ns=0,
         limit_ns=0,

@@ -19,6 +19,7 @@ from spur.wire.jobs import (
     JobPage,
     JobView,
     QueryJobs,
+    StartView,
     decode_kind,
     with_own,
 )
@@ -49,6 +50,11 @@ class Queue:
         """What equal jobs share, with 0 for what is each job's own, and that, by number."""
         self.reasons: dict[tuple[PartitionName, bytes], Reason] = {}
         self.partitions: dict[PartitionName, PartitionInfo] = {}
+        self.starts: dict[JobId, StartView] = {}
+        """When and where waiting jobs would start, as far as it is foreseen."""
+        self.aging = (0, 1, 1)
+        """Points of a job whose age is full, at which waiting time in seconds it is, and its steps.
+        """
         self.out: frozenset[str] = frozenset()
         """Nodes out of use, of those that waiting jobs name."""
 
@@ -102,6 +108,8 @@ def fetch_queue(session: Session, wanted: JobFilter) -> Queue | Rejection:
             return page
         _take(queue, page)
         queue.reasons |= {(group.partition, group.shape): group.reason for group in page.reasons}
+        queue.starts |= {start.job_id: start for start in page.starts}
+        queue.aging = (page.age_weight, page.age_max_s, page.age_period_s)
         after = page.next
     queue.out = _fetch_out(session, queue)
     if any(job.spec.time_limit_s is None for job, _ in queue.kinds.values()):
@@ -192,10 +200,14 @@ def bunches_of(
     make = _line_maker(session, queue, cluster)
     bunches: list[Bunch] = []
     for common, owns in queue.kinds.values():
-        if len(owns) > 1 and common.tasks is None and not common.het_id:
-            bunches.append(Bunch(make(with_own(common, owns[:1])[0], None), owns=owns))
-        else:
-            bunches += [Bunch(make(job, None)) for job in with_own(common, owns)]
+        if common.tasks is None and not common.het_id:
+            # What is foreseen of a job is shown of it alone: it leaves the others.
+            apart = [own for own in owns if own.job_id in queue.starts]
+            alike = [own for own in owns if own.job_id not in queue.starts] if apart else owns
+            if len(alike) > 1:
+                bunches.append(Bunch(make(with_own(common, alike[:1])[0], None), owns=alike))
+                owns = apart
+        bunches += [Bunch(make(job, None)) for job in with_own(common, owns)]
     return bunches
 
 
@@ -238,6 +250,10 @@ def _line_maker(
                 if other != job.job_id
                 for node in nodes
             ),
+            age_weight=queue.aging[0],
+            age_max_s=queue.aging[1],
+            age_period_s=queue.aging[2],
+            foreseen=queue.starts.get(job.job_id),
         )
 
     return make

@@ -28,13 +28,13 @@ from spur.values.hostlist import format_hostlist, parse_hostlist
 from spur.values.jobspec import JobText, Sharing
 from spur.values.states import Hold, JobState
 from spur.values.tres import GresAsk, Per
-from spur.wire.jobs import JobView
+from spur.wire.jobs import JobView, StartView
 
 __all__ = [
     "EXCLUSIVE",
     "NULL",
     "OVER_SUBSCRIBE",
-    "PRIORITY_UNRANKED",
+    "PRIORITY_LEAST",
     "JobLine",
     "alloc_node",
     "array_job_id",
@@ -73,9 +73,11 @@ __all__ = [
     "over_subscribe",
     "partition",
     "pending_time",
+    "points",
     "priority",
     "priority_fraction",
     "raw_job_id",
+    "scheduled_nodes",
     "start_s",
     "start_time",
     "state",
@@ -98,8 +100,10 @@ __all__ = [
 NULL = "(null)"
 """How Slurm shows a text that is not there."""
 
-PRIORITY_UNRANKED = 1
-"""Priority of a job that nobody ranked: the least that may start."""
+PRIORITY_LEAST = 1
+"""Priority of a job that may start; 0 is a held one's."""
+
+PRIORITY_MAX = (1 << 32) - 1
 
 _NS = 1_000_000_000
 
@@ -127,6 +131,14 @@ class JobLine(NamedTuple):
     """Whether sizes are shown in the largest unit that fits."""
     nodes_of_others: tuple[str, ...] = ()
     """What the other components of its het job hold: no two share a node."""
+    age_weight: int = 0
+    """How many points it has for its age once that is full."""
+    age_max_s: int = 1
+    """Waiting time at which age is full."""
+    age_period_s: int = 1
+    """In steps of which it grows."""
+    foreseen: StartView | None = None
+    """When and where it would start, as far as anybody can tell."""
 
 
 def state_word(job: JobView) -> str:
@@ -276,12 +288,25 @@ def priority(line: JobLine) -> int:
     job = line.job
     if job.hold is not Hold.NONE or job.state is JobState.SUSPENDED:
         return 0
-    return PRIORITY_UNRANKED if job.priority is None else job.priority
+    if job.priority is not None:
+        return job.priority
+    return min(max(int(points(line)), PRIORITY_LEAST), PRIORITY_MAX)
+
+
+def points(line: JobLine) -> float:
+    """Return what its rank is made of, its age until now or its start included."""
+    job = line.job
+    if not line.age_weight or job.priority is not None or job.dependency is not None:
+        return job.points
+    until_ns = job.start_ns or job.end_ns or line.now_ns
+    waited_s = max(until_ns - max(job.since_ns, job.spec.begin_ns), 0) // _NS
+    aged_s = waited_s // line.age_period_s * line.age_period_s
+    return job.points + line.age_weight * min(aged_s / line.age_max_s, 1.0)
 
 
 def priority_fraction(line: JobLine) -> str:
     """Return its rank as a part of the highest."""
-    return f"{priority(line) / ((1 << 32) - 1):.14f}"
+    return f"{priority(line) / PRIORITY_MAX:.14f}"
 
 
 def exit_code(line: JobLine) -> str:
@@ -343,8 +368,11 @@ def start_s(line: JobLine) -> int:
     job = line.job
     if job.start_ns or job.end_ns:
         return (job.start_ns or job.end_ns) // _NS
-    waits = job.state is JobState.PENDING and job.spec.begin_ns > line.now_ns
-    return job.spec.begin_ns // _NS if waits else 0
+    if job.state is not JobState.PENDING:
+        return 0
+    if line.foreseen is not None:
+        return line.foreseen.start_ns // _NS
+    return job.spec.begin_ns // _NS if job.spec.begin_ns > line.now_ns else 0
 
 
 def end_s(line: JobLine) -> int:
@@ -402,13 +430,26 @@ def cpus(line: JobLine) -> str:
 
 
 def nodes(line: JobLine) -> str:
-    """Return how many nodes it holds, or asks for at least."""
-    return str(len(line.job.shares) or line.job.spec.ask.nodes_min)
+    """Return how many nodes it holds, would start on, or asks for at least."""
+    if line.job.shares:
+        return str(len(line.job.shares))
+    foreseen = len(parse_hostlist(line.foreseen.nodes)) if line.foreseen is not None else 0
+    return str(foreseen or line.job.spec.ask.nodes_min)
+
+
+def _nodes_asked(line: JobLine) -> int:
+    return len(line.job.shares) or line.job.spec.ask.nodes_min
+
+
+def scheduled_nodes(line: JobLine) -> str:
+    """Return where a waiting job would start."""
+    waits = line.job.state is JobState.PENDING and line.foreseen is not None
+    return line.foreseen.nodes if waits and line.foreseen is not None else NULL
 
 
 def max_nodes(line: JobLine) -> str:
-    """Return the most nodes that it takes; when any number, the fewest."""
-    return str(line.job.spec.ask.nodes_max or line.job.spec.ask.nodes_min)
+    """Return the most nodes that it takes; when any number, those that it would start on."""
+    return str(line.job.spec.ask.nodes_max or nodes(line))
 
 
 def tasks(line: JobLine) -> str:
@@ -437,7 +478,7 @@ def min_memory(line: JobLine) -> str:
 def gpus(line: JobLine) -> dict[str, int]:
     """Return how many GPUs of each kind it asks for in all; the empty kind is any."""
     ask = line.job.spec.ask
-    times = {Per.NODE: int(nodes(line)), Per.TASK: ask.tasks}
+    times = {Per.NODE: _nodes_asked(line), Per.TASK: ask.tasks}
     found: dict[str, int] = {}
     for asked in ask.gres:
         if asked.name == "gpu":
@@ -455,12 +496,12 @@ def tres(line: JobLine) -> str:
     if job.shares:
         memory_mib = sum(share.memory_mib for share in job.shares)
     else:
-        times = {Per.CPU: count, Per.GPU: all_gpus}.get(ask.memory_per, int(nodes(line)))
+        times = {Per.CPU: count, Per.GPU: all_gpus}.get(ask.memory_per, _nodes_asked(line))
         memory_mib = max(ask.memory_mib, 0) * times
     parts = [f"cpu={count}"]
     if memory_mib:
         parts.append(f"mem={format_memory(memory_mib)}")
-    parts += [f"node={nodes(line)}", f"billing={count}"]
+    parts += [f"node={_nodes_asked(line)}", f"billing={count}"]
     if all_gpus:
         parts.append(f"gres/gpu={all_gpus}")
     parts += [f"gres/gpu:{kind}={number}" for kind, number in sorted(of_kind.items()) if kind]

@@ -80,16 +80,20 @@ _SCENE = msgspec.json.Decoder(Scene)
 def load_cases(golden: Path, pattern: str = "*") -> dict[str, list[Case]]:
     """Return the cases whose name or family fits, by scene, each scene's in order.
 
+    `pattern` is one, or several parted by blanks.
+
     Raises: OperatorFault when there are none, or a file can't be read.
     """
     found: dict[str, list[Case]] = {}
+    patterns = pattern.split()
     for path in sorted((golden / "cases").glob("*.json")):
         try:
             cases = _CASES.decode(path.read_bytes())
         except (OSError, msgspec.DecodeError, msgspec.ValidationError) as error:
             raise OperatorFault(f"{path}: {error}; nothing was run") from error
         for case in cases:
-            if fnmatchcase(case.name, pattern) or fnmatchcase(case.family, pattern):
+            names = (case.name, case.family)
+            if any(fnmatchcase(name, each) for name in names for each in patterns):
                 found.setdefault(case.scene, []).append(case)
     if not found:
         raise OperatorFault(f"{golden} has no case {pattern!r}; nothing was run")

@@ -9,12 +9,24 @@ from pathlib import Path
 
 from spur.testing.conformance import reach
 from spur.testing.conformance.cases import load_cases, load_scene
-from spur.testing.conformance.report import Verdict, grow, lost, report, table
+from spur.testing.conformance.report import (
+    Reason,
+    Verdict,
+    explained,
+    grow,
+    load_reasons,
+    lost,
+    report,
+    table,
+)
 from spur.testing.conformance.runner import run_scene
 from spur.testing.conformance.site import USERS, make_users
 from spur.values.errors import SpurError
 
 __all__ = ["main"]
+
+REASONS_FILE = "explained.toml"
+"""Beside a baseline: why other cases do not pass."""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -23,11 +35,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cluster", type=Path, help="the configuration (default: GOLDEN/cluster)")
     parser.add_argument("--scenes", type=Path, help="the scenes (default: GOLDEN/scenes)")
     parser.add_argument("--report", type=Path, help="where the report goes, as JSON")
-    parser.add_argument("--only", default="*", help="cases whose name or family fits this pattern")
+    parser.add_argument(
+        "--only", default="*", help="cases whose name or family fits one of these patterns"
+    )
     parser.add_argument(
         "--baseline", type=Path, help="cases that must pass; one that does not fails"
     )
     parser.add_argument("--grow", action="store_true", help="add to the baseline what passes")
+    parser.add_argument(
+        "--reasons", type=Path, help="why cases do not pass (default: beside the baseline)"
+    )
     parser.add_argument("--verbose", action="store_true", help="tell each case as it ends")
     parser.add_argument("--keep", type=Path, help="leave the cluster of the last scene here")
     return parser
@@ -41,10 +58,13 @@ def main(arguments: list[str]) -> int:
         with tempfile.TemporaryDirectory(prefix="spur-c-", dir="/tmp") as scratch:
             return reach.enter(arguments, Path(scratch), USERS)
     try:
+        reasons = _reasons(options)
         verdicts, scenes = _run(options)
     except SpurError as error:
         sys.stderr.write(f"conformance: {error}\n")
         return 2
+    if reasons is not None:
+        verdicts = explained(verdicts, reasons)
     sys.stdout.write(table(verdicts))
     if options.report:
         options.report.write_bytes(report(verdicts, scenes))
@@ -70,6 +90,16 @@ def _run(options: argparse.Namespace) -> tuple[list[Verdict], dict[str, list[str
         if troubles:
             failed[name] = troubles
     return verdicts, failed
+
+
+def _reasons(options: argparse.Namespace) -> tuple[Reason, ...] | None:
+    """Return why cases do not pass, where anybody says it."""
+    if options.reasons is not None:
+        return load_reasons(options.reasons)
+    if options.baseline is not None:
+        path = options.baseline.with_name(REASONS_FILE)
+        return load_reasons(path) if path.exists() else None
+    return None
 
 
 def _against_baseline(options: argparse.Namespace, verdicts: list[Verdict]) -> int:

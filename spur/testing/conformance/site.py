@@ -15,7 +15,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -201,6 +202,18 @@ class Site:
             if _node_of(row) == name and row.get("pid"):
                 os.kill(int(row["pid"]), signal.SIGKILL)
 
+    @contextmanager
+    def unscheduled(self) -> Iterator[None]:
+        """Let no job be started meanwhile."""
+        pids = _schedulers(self._up_directory)
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+
     def count_up(self, number: int) -> None:
         """Let the next job have this number, unless the cluster is beyond it."""
         shown = self.run("squeue -h -a -t all -o %A", user="root", environment={}).stdout
@@ -301,6 +314,19 @@ class Site:
             return pwd.getpwnam(user)
         except KeyError:
             return None
+
+
+def _schedulers(directory: Path) -> list[int]:
+    """Return the processes that plan for the cluster of a directory."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = path.read_bytes().decode("utf-8", "replace").split("\0")
+            if "spur.controller.scheduler" in words and any(
+                word.startswith(f"{directory}/") for word in words
+            ):
+                found.append(int(path.parent.name))
+    return found
 
 
 _LIBC = ctypes.CDLL(None, use_errno=True)

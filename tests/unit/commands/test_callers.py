@@ -61,7 +61,7 @@ def order(hall: Hall) -> list[JobId]:
     state = hall.state
     return sorted(
         state.jobs.rows,
-        key=lambda job_id: queue_key(job_id, state.jobs[job_id], state.runs[job_id]),
+        key=lambda job_id: queue_key(hall.state, job_id, state.jobs[job_id], state.runs[job_id]),
     )
 
 

@@ -15,6 +15,7 @@ from spur.events.envelope import Actor, Entry
 from spur.testing.loops import Run
 from spur.wire.calls import Call, Reply
 from spur.wire.followers import Cycled
+from spur.wire.jobs import StartView
 
 LAZY = """\
 import asyncio, os, sys
@@ -50,6 +51,9 @@ class Front:
 
     commit = READ_MAX
     incarnation = 1
+
+    def foresaw(self, starts: tuple[StartView, ...]) -> None:
+        """Take no notice."""
 
     def submit(self, call: Call, actor: Actor, respond: Callable[[Reply], None]) -> None:
         raise AssertionError("the child asks nothing")

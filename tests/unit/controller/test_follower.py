@@ -26,6 +26,7 @@ from spur.wire.calls import Answered, Call, Refused, Reply
 from spur.wire.cluster import ClusterInfo, ShowCluster
 from spur.wire.declare import Done, encode_request
 from spur.wire.followers import Cycled, Role
+from spur.wire.jobs import StartView
 from spur.wire.registry import encode_answer
 
 
@@ -48,6 +49,9 @@ class Front:
         self.commit = self.cluster.state.index
         self.incarnation = 0
         self.asked: list[tuple[Call, Callable[[Reply], None]]] = []
+
+    def foresaw(self, starts: tuple[StartView, ...]) -> None:
+        """Take no notice."""
 
     def submit(self, call: Call, actor: Actor, respond: Callable[[Reply], None]) -> None:
         self.asked.append((call, respond))

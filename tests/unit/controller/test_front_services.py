@@ -28,6 +28,7 @@ from spur.wire.calls import Answered, Refused, Reply
 from spur.wire.cluster import Configured, ProcessInfo, Reconfigure, ReplicaInfo, ShowReplica
 from spur.wire.declare import Request
 from spur.wire.history import QueryRecords, RecordFilter
+from spur.wire.jobs import StartView
 from spur.wire.nodes import ListNodes, NodeList, RegisterNode
 from spur.wire.runs import PlaceJobs
 from spur.wire.statistics import ResetStatistics, ShowStatistics, Statistics
@@ -91,6 +92,9 @@ class Room:
     def certificate(self) -> tuple[bytes, int]:
         """Have none."""
         return b"", 0
+
+    def starts(self) -> Mapping[JobId, StartView]:
+        return MappingProxyType({})
 
     def processes(self) -> tuple[ProcessInfo, ...]:
         return (ProcessInfo("front", 7, 3, 1),)

@@ -25,6 +25,7 @@ from spur.wire.calls import Answered, Call, Refused, Reply
 from spur.wire.declare import Request, encode_request
 from spur.wire.followers import Cycled
 from spur.wire.history import QueryRecords, ReadStory, RecordFilter, RecordPage
+from spur.wire.jobs import StartView
 from spur.wire.registry import decode_answer
 
 ALL = QueryRecords(RecordFilter(), JobId(0), 100)
@@ -53,6 +54,9 @@ class Pair:
         self.stream = ChildStream("projector", self, self.read, lambda said: None)
         self.ours, theirs = socket.socketpair()
         self.projector = Projector(directory, theirs.detach())
+
+    def foresaw(self, starts: tuple[StartView, ...]) -> None:
+        """Take no notice."""
 
     def submit(self, call: Call, actor: Actor, respond: Callable[[Reply], None]) -> None:
         """Take no requests: the projector has none."""

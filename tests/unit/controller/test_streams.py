@@ -17,6 +17,7 @@ from spur.wire.calls import Answered, Call, Refused, Reply
 from spur.wire.cluster import ShowCluster
 from spur.wire.declare import encode_request
 from spur.wire.followers import Cycled, HistoryAnswer, HistoryAsk, Role
+from spur.wire.jobs import StartView
 
 BODY = bytes(100_000)
 
@@ -33,6 +34,9 @@ class Front:
         self.waiting: list[Callable[[], None]] | None = None
         """Reads of the ledger that are not done yet; None when memory holds all."""
         self.asked: list[tuple[Call, Actor, Callable[[Reply], None]]] = []
+
+    def foresaw(self, starts: tuple[StartView, ...]) -> None:
+        """Take no notice."""
 
     def submit(self, call: Call, actor: Actor, respond: Callable[[Reply], None]) -> None:
         self.asked.append((call, actor, respond))

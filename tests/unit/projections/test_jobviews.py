@@ -120,7 +120,7 @@ def test_a_page_ends_after_so_many_rows_were_looked_at(
     """A filter that names one job in a long queue: the slices are empty, and go on."""
     monkeypatch.setattr(jobviews, "PAGE_SCAN_MAX", 2)
     wanted = JobFilter(states=(JobState.FAILED,))
-    assert page(hall, wanted) == JobPage((), JobId(2), ())
+    assert page(hall, wanted) == JobPage((), JobId(2), (), 0, 604_800, 300)
     assert [view.job_id for view in views(hall, wanted)] == [4]
 
 

@@ -87,6 +87,7 @@ def test_command_finds_what_the_allocation_is(line: str, more: dict[str, str]) -
         shape=b"",
         hold=Hold.NONE,
         priority=None,
+        points=1.0,
         submit_ns=0,
         since_ns=0,
         partition=PartitionName("debug"),

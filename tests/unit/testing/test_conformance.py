@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,18 @@ from msgspec.structs import replace
 from spur.testing.conformance.cases import Case, Step, load_cases
 from spur.testing.conformance.judge import differs, normalise
 from spur.testing.conformance.numbers import first_numbers
-from spur.testing.conformance.report import FAIL, PASS, UNSUPPORTED, Verdict, grow, lost, table
+from spur.testing.conformance.report import (
+    EXPLAINED,
+    FAIL,
+    PASS,
+    UNSUPPORTED,
+    Verdict,
+    explained,
+    grow,
+    load_reasons,
+    lost,
+    table,
+)
 from spur.testing.conformance.site import overridden
 from spur.values.errors import OperatorFault
 
@@ -100,9 +112,9 @@ def test_report_counts_by_family() -> None:
     ]
     rows = [line.split() for line in table(verdicts).splitlines()]
     assert rows[1:] == [
-        ["a", "1", "1", "0", "2"],
-        ["b", "0", "0", "1", "1"],
-        ["total", "1", "1", "1", "3"],
+        ["a", "1", "0", "1", "0", "2"],
+        ["b", "0", "0", "0", "1", "1"],
+        ["total", "1", "0", "1", "1", "3"],
     ]
 
 
@@ -144,3 +156,48 @@ def test_numbers_that_a_record_shows_are_those_of_its_jobs() -> None:
         case("last", "srun x", "4500\n"),
     ]
     assert first_numbers(cases, 3501) == {"env": 3512, "step": 3516}
+
+
+DATA = Path(__file__).parents[2] / "data" / "conformance"
+
+
+def test_a_case_that_does_not_pass_may_be_explained() -> None:
+    """A reason names a case, or several by a pattern; what passes needs none."""
+    reasons = load_reasons(DATA / "explained.toml")
+    some = reasons[0].cases[0]
+    verdicts = [
+        Verdict(name=some.replace("*", "x"), family="a", verdict=verdict)
+        for verdict in (FAIL, UNSUPPORTED, PASS)
+    ]
+    verdicts.append(Verdict(name="nobody/knows-why", family="a", verdict=FAIL))
+    found = [each.verdict for each in explained(verdicts, reasons)]
+    assert found == [EXPLAINED, EXPLAINED, PASS, FAIL]
+
+
+def test_every_reason_says_why_and_names_what_is_no_part_of_the_baseline() -> None:
+    """Somebody mends a case and leaves its excuse."""
+    known = (DATA / "baseline.txt").read_text("utf-8").split()
+    for reason in load_reasons(DATA / "explained.toml"):
+        assert len(reason.why.split()) > 5
+        assert reason.why.endswith(".")
+        for name in reason.cases:
+            assert not [each for each in known if fnmatchcase(each, name)], name
+
+
+RUNS = "alpha  0:06     19:54\nbeta   1:04   1:58:56\nwaits  0:00     10:00\n"
+
+
+@pytest.mark.parametrize(
+    ("shown", "is_same"),
+    [
+        ("alpha  0:14     19:46\nbeta   1:12   1:58:48\nwaits  0:00     10:00\n", True),
+        ("alpha  0:14     19:46\nbeta   1:13   1:58:47\nwaits  0:00     10:00\n", True),
+        ("alpha  0:14     19:46\nbeta   1:44   1:58:16\nwaits  0:00     10:00\n", False),
+        ("alpha  0:14     19:46\nbeta   1:12   1:58:48\nwaits  0:00     20:00\n", False),
+        ("alpha 0:14      19:46\nbeta   1:12   1:58:48\nwaits  0:00     10:00\n", False),
+        ("alpha  0:14    19:46\nbeta   1:12   1:58:48\nwaits  0:00     10:00\n", False),
+    ],
+)
+def test_a_replay_may_be_later_than_the_record(shown: str, is_same: bool) -> None:
+    """All jobs ran for eight seconds more when they were looked at; nothing else may differ."""
+    assert (judged(replace(STEP, stdout=RUNS), shown) == "") == is_same
