@@ -144,7 +144,9 @@ def execute(
         if setup.prolog:
             from spur.agent.taskprolog import run_prolog  # for the few that have one
 
-            run_prolog(setup.prolog, setup.environment, setup.words)
+            status = run_prolog(setup.prolog, setup.environment, setup.words)
+            if status:
+                os._exit(status)
         os.execve(_found(setup), setup.argv, setup.environment)
     except OSError as error:
         number = error.errno or number

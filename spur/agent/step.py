@@ -25,7 +25,7 @@ from spur.agent.ending import (
     exit_of,
     spoken_by,
 )
-from spur.agent.identity import Unlaunchable, User, find_user
+from spur.agent.identity import Unlaunchable, User, acting_as, find_user
 from spur.agent.launch import limits_of, text_of
 from spur.agent.manifest import MANIFEST, AttemptName, decode_manifest, directory_name
 from spur.agent.outputs import OpenFiles, close_files, open_input, open_output, opening
@@ -320,8 +320,10 @@ class _Step:
 
     def _exited(self, pid: int, status: int) -> None:
         rank = self.tasks.pop(pid, None)
-        if rank is None:  # of an epilog nothing is told
+        if rank is None:
             self.tending.alarm(None, self.ends.pop(pid))
+            if status:
+                self._say(f"{self.words}TaskEpilog failed status={status}")
             return
         self.statuses.append(status)
         exit_code, number, core = exit_of(status)
@@ -338,6 +340,13 @@ class _Step:
         """Run what follows a task; what it writes nobody sees."""
         setup, user = self.epilogs.pop(rank, None), self.user
         if setup is None or user is None or self.tending.killed is not None:
+            return
+        with acting_as(user):
+            is_there = os.access(setup.path, os.R_OK | os.X_OK, effective_ids=True)
+        if not is_there:
+            name = os.fsdecode(setup.path)
+            self._say(f"{self.words}Could not run user task_epilog [{name}]: access denied")
+            self._say(f"{self.words}TaskEpilog failed status=-1")
             return
         nothing = os.open(os.devnull, os.O_RDWR)
         parent = os.getpid()

@@ -9,11 +9,14 @@ Source: srun(1) MULTIPLE PROGRAM CONFIGURATION; transcripts of Slurm 22.05.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import NamedTuple
 
 __all__ = ["BadPrograms", "Programs", "parse_programs"]
 
 _BLANKS = b" \t\r\f\v"
+
+_QUOTE = ord("'")
 
 
 class BadPrograms(Exception):
@@ -39,7 +42,8 @@ class Programs(NamedTuple):
         last = 0
         for row in self.rows:
             if row.ranks != b"*":
-                last = max([last, *(high + 1 for _, high in _ranges(row.ranks) or ())])
+                with suppress(ValueError):
+                    last = max([last, *(high + 1 for _, high in _ranges(row.ranks))])
         return max(last, 1)
 
     def argv(self, tasks: int, more: tuple[bytes, ...]) -> list[tuple[bytes, ...]]:
@@ -71,11 +75,8 @@ class Programs(NamedTuple):
                 if task not in found:
                     found[task] = _words(row.command, task, task) + more
             return
-        ranges = _ranges(row.ranks)
-        if ranges is None:
-            raise ValueError(f"Invalid task range specification ({row.ranks.decode('latin-1')})")
         offset = 0
-        for low, high in ranges:
+        for low, high in _ranges(row.ranks):
             for task in range(low, high + 1):
                 if task < tasks:
                     if task in found:
@@ -99,43 +100,43 @@ def parse_programs(path: str, content: bytes) -> Programs:
             continue
         ranks, _, command = line.replace(b"\t", b" ").partition(b" ")
         if not command.strip(_BLANKS):
-            raise BadPrograms(f"Error on line {number} of configuration file {path}")
+            raise BadPrograms(f"Line {number} of configuration file {path} invalid")
         rows.append(_Row(number, ranks, command.strip(_BLANKS)))
     return Programs(path, tuple(rows))
 
 
-def _ranges(text: bytes) -> list[tuple[int, int]] | None:
-    """Return the ranges of a list of ranks; None for what is none."""
+def _ranges(text: bytes) -> list[tuple[int, int]]:
+    """Return the ranges of a list of ranks. Raises: ValueError for what is none."""
     found = []
     for part in text.split(b","):
         low, dash, high = part.partition(b"-")
-        if not low.isdigit() or (dash and not high.isdigit()):
-            return None
-        found.append((int(low), int(high) if dash else int(low)))
+        if not low.isdigit() or (high and not high.isdigit()):
+            raise ValueError(
+                f"Invalid task range specification ({text.decode('utf-8', 'replace')})"
+            )
+        first = int(low)
+        last = int(high or 0) if dash else first
+        if last < first:
+            raise ValueError(f"Invalid task range, {first}-{last}")
+        found.append((first, last))
     return found
 
 
 def _words(command: bytes, task: int, offset: int) -> tuple[bytes, ...]:
-    """Return the words of a line: parted by blanks, outside of quotes; %t and %o filled in.
+    """Return the words of a line: parted by blanks; %t and %o filled in.
 
-    What single quotes hold is taken as it is.
+    What single quotes hold is taken as it is; double quotes are letters like others.
     """
     words: list[bytes] = []
-    word, quote, is_begun = bytearray(), 0, False
+    word, is_quoted, is_begun = bytearray(), False, False
     place = 0
     while place < len(command):
         letter = command[place]
         pair = command[place : place + 2]
-        if quote:
-            if letter == quote:
-                quote = 0
-            elif quote == ord('"') and pair in (b"%t", b"%o"):
-                word += b"%d" % (task if pair == b"%t" else offset)
-                place += 1
-            else:
-                word.append(letter)
-        elif letter in b"'\"":
-            quote, is_begun = letter, True
+        if is_quoted and letter != _QUOTE:
+            word.append(letter)
+        elif letter == _QUOTE:
+            is_quoted, is_begun = not is_quoted, True
         elif letter in _BLANKS:
             if is_begun:
                 words.append(bytes(word))

@@ -90,6 +90,7 @@ class BadOption(Exception):
     ) -> None:
         super().__init__(sentence)
         self.sentence = sentence
+        """One for each of its lines."""
         self.status = status
         self.then = then
         """What is said on another line; empty for nothing."""
@@ -102,7 +103,8 @@ class BadOption(Exception):
     @property
     def sentences(self) -> tuple[str, ...]:
         """All that is said, a line each."""
-        return (self.sentence, self.then) if self.then else (self.sentence,)
+        first = tuple(self.sentence.split("\n"))
+        return (*first, self.then) if self.then else first
 
 
 def _invalid(option: str) -> BadOption:

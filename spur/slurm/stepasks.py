@@ -53,10 +53,18 @@ def options_inside(environment: Layer, line: Layer) -> dict[str, Any]:
     return {**kept, **line.values}
 
 
-def step_wish(values: Mapping[str, Any], nodes_held: int, *, plane_size: str = "") -> StepWish:
+def step_wish(
+    values: Mapping[str, Any],
+    nodes_held: int,
+    *,
+    plane_size: str = "",
+    nodes_from: str = "--nodes",
+) -> StepWish:
     """Return what a step asks of an allocation of so many nodes.
 
-    `plane_size` is the value of SLURM_DIST_PLANESIZE. Raises: SlurmError for what cannot be.
+    `plane_size` is the value of SLURM_DIST_PLANESIZE, `nodes_from` what asked for nodes.
+
+    Raises: SlurmError for what cannot be.
     """
     warnings: list[str] = []
     required = values.get("nodes_required", "")
@@ -73,14 +81,8 @@ def step_wish(values: Mapping[str, Any], nodes_held: int, *, plane_size: str = "
             error_line("srun", f"Only allocated {nodes_held} nodes asked for {nodes_min}")
         )
     relative: int | None = values.get("relative")
-    if relative is not None and relative + max(nodes_min, 1) > nodes_held:
-        raise SlurmError(
-            error_line(
-                "srun",
-                "--relative and --nodes option incompatible with count of allocated nodes "
-                f"({relative}+{max(nodes_min, 1)}>{nodes_held})",
-            )
-        )
+    if relative is not None:
+        _refuse_beyond(relative, max(nodes_min, 1), nodes_held, nodes_from)
     if required and not tasks and not nodes_min:
         nodes_min = len(set(parse_hostlist(required)))
         nodes_max = nodes_min
@@ -107,6 +109,18 @@ def step_wish(values: Mapping[str, Any], nodes_held: int, *, plane_size: str = "
         overcommits=bool(values.get("overcommit")),
     )
     return StepWish(ask, tuple(warnings))
+
+
+def _refuse_beyond(relative: int, count: int, nodes_held: int, nodes_from: str) -> None:
+    """Raises: SlurmError where nodes from one on are more than there are."""
+    if relative + count > nodes_held:
+        raise SlurmError(
+            error_line(
+                "srun",
+                f"--relative and {nodes_from} option incompatible with count of allocated nodes "
+                f"({relative}+{count}>{nodes_held})",
+            )
+        )
 
 
 def _dealing(text: str, plane_size: str) -> tuple[Dealing, int, bool]:

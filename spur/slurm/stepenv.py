@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["allocation_environment", "step_environment", "task_environment"]
 
-_DEALINGS = {Dealing.BLOCK: "block", Dealing.CYCLIC: "cyclic", Dealing.PLANE: "plane"}
+_MEMORY = ("memory_per_node", "memory_per_cpu")
 
 
 def allocation_environment(job: JobView) -> dict[str, str]:
@@ -61,19 +61,29 @@ def step_environment(step: StepView, values: Mapping[str, Any]) -> dict[str, str
     }
     if "cpus_per_task" in values:
         found["SLURM_CPUS_PER_TASK"] = str(values["cpus_per_task"])
-    if "distribution" in values:
-        found["SLURM_DISTRIBUTION"] = _DEALINGS[step.dealing]
+    distribution = _distribution(step, values)
+    if distribution:
+        found["SLURM_DISTRIBUTION"] = distribution
         if step.dealing is Dealing.PLANE:
             found["SLURM_DIST_PLANESIZE"] = str(step.plane)
     if "tasks_per_node" in values:
         found["SLURM_NTASKS_PER_NODE"] = str(values["tasks_per_node"])
     if values.get("overcommit"):
         found["SLURM_OVERCOMMIT"] = "1"
-    if "memory_per_node" in values and values["memory_per_node"] > 0:
-        found["SLURM_MEM_PER_NODE"] = str(values["memory_per_node"])
-    if "memory_per_cpu" in values and values["memory_per_cpu"] > 0:
-        found["SLURM_MEM_PER_CPU"] = str(values["memory_per_cpu"])
     return found | bind_environment(values)
+
+
+def _distribution(step: StepView, values: Mapping[str, Any]) -> str:
+    """Return how tasks were dealt out, where that is told; empty otherwise.
+
+    Of a step that asks for memory Slurm tells it too. Source: transcripts of Slurm 22.05.
+    """
+    text: str = values.get("distribution", "")
+    if text:
+        return text.lower().partition("=")[0].partition(",")[0]
+    if any(values.get(field, 0) > 0 for field in _MEMORY):
+        return "cyclic" if sum(step.tasks) <= len(step.shares) else "block"
+    return ""
 
 
 def task_environment(order: LaunchStepOrder, task: int, *, user: str) -> dict[bytes, bytes]:

@@ -480,6 +480,47 @@ def test_tasks_execute_what_is_theirs_between_prolog_and_epilog(tmp_path: Path) 
     assert life.outcome().exit_code == 4
 
 
+@pytest.mark.parametrize(
+    ("prolog", "status", "told"),
+    [
+        ("/nosuch", 1, "run_command: user task_prolog can not be executed (/nosuch) No such file"),
+        ("bad", 1, "run_command: user task_prolog is not fully qualified pathname (bad)"),
+        ("{}/three", 3, "--task-prolog failed status=3"),
+        ("{}/killed", 1, "user task_prolog did not exit normally. reason: "),
+    ],
+)
+def test_task_does_not_begin_after_a_prolog_that_failed(
+    tmp_path: Path, prolog: str, status: int, told: str
+) -> None:
+    """It is missing, exits with 3, or dies; what it printed before is there."""
+    for name, last in (("three", "exit 3"), ("killed", "kill -9 $$")):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho print before\n{last}\n")
+        (tmp_path / name).chmod(0o755)
+    path = prolog.format(tmp_path)
+    client, _ = run(tmp_path, shell(b"echo ran", task_prolog=os.fsencode(path)))
+    assert client.ends() == {0: (status, 0)}
+    assert client.output() == (b"before\n" if path.startswith(str(tmp_path)) else b"")
+    assert f"slurmstepd-n1: error: {told}" in client.output(2).decode()
+
+
+@pytest.mark.parametrize(
+    ("epilog", "told"),
+    [
+        ("/nosuch", "Could not run user task_epilog [/nosuch]: access denied"),
+        ("{}/three", "TaskEpilog failed status=768"),
+    ],
+)
+def test_epilog_that_failed_is_told_of(tmp_path: Path, epilog: str, told: str) -> None:
+    """It changes nothing for the task, which has ended."""
+    (tmp_path / "three").write_text("#!/bin/sh\nexit 3\n")
+    (tmp_path / "three").chmod(0o755)
+    path = os.fsencode(epilog.format(tmp_path))
+    client, life = run(tmp_path, shell(b"echo ran", task_epilog=path))
+    assert client.output() == b"ran\n"
+    assert f"slurmstepd-n1: error: {told}\n" in client.output(2, STEP_ITSELF).decode()
+    assert life.outcome().exit_code == 0
+
+
 def test_output_that_is_not_to_be_held_back_goes_to_a_terminal(tmp_path: Path) -> None:
     """Srun --unbuffered: the C library sees one, and nothing is changed on the way."""
     what = shell(b"test -t 1 && echo yes; test -t 0 || echo no", is_unbuffered=True)

@@ -73,7 +73,8 @@ def _srun(session: Session, arguments: list[str]) -> int:
     if session.shows_help(line):
         return 0
     environment = session.environment_options()
-    if line.values.get("mpi", environment.values.get("mpi")) == "list":
+    mpi = line.values.get("mpi", environment.values.get("mpi", "none"))
+    if mpi == "list":
         sys.stdout.write("MPI plugin types are...\n\tnone\n")
         return 0
     if not words:
@@ -89,6 +90,7 @@ def _srun(session: Session, arguments: list[str]) -> int:
         words,
         _programs(line, words[0]) if line.values.get("multi_prog") else None,
         terminal_of(environment.values | line.values),
+        "nodes" in line.given,
     )
     if tasks.programs is not None and "tasks" not in environment.values | line.values:
         line.values["tasks"] = tasks.programs.tasks
@@ -245,7 +247,8 @@ def _step(
         sentence = "Job is pending execution" if job.state is JobState.PENDING else ""
         raise _no_step(job.job_id, sentence or "Job/step already completing or completed")
     plane_size = session.environment.get("SLURM_DIST_PLANESIZE", "")
-    wish = step_wish(values, len(job.shares), plane_size=plane_size)
+    nodes_from = "--nodes" if tasks.names_nodes else "SLURM_JOB_NUM_NODES"
+    wish = step_wish(values, len(job.shares), plane_size=plane_size, nodes_from=nodes_from)
     if not allocation.is_ours:
         for warning in wish.warnings:
             sys.stderr.write(f"{warning}\n")

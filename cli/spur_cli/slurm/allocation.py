@@ -49,14 +49,12 @@ class _Words(NamedTuple):
     """What a command says that waits, each with the number of its job."""
 
     waiting: tuple[str, ...]
-    revoked: str
     interrupted: tuple[str, ...]
 
 
 _WORDS = {
     "srun": _Words(
         ("srun: job {} queued and waiting for resources",),
-        "srun: error: Job allocation {} has been revoked",
         (
             "srun: Job allocation {} has been revoked",
             "srun: error: Unable to allocate resources: Job aborted by signal",
@@ -67,7 +65,6 @@ _WORDS = {
             "salloc: Pending job allocation {}",
             "salloc: job {} queued and waiting for resources",
         ),
-        "salloc: Job allocation {} has been revoked.",
         ("salloc: Job allocation {} has been revoked.", "salloc: Job aborted due to signal"),
     ),
 }
@@ -168,7 +165,10 @@ def _wait(
         job = look_up(session, job_id)
         waited_s = time.monotonic() - begun
         if job is None or job.state not in (JobState.PENDING, JobState.RUNNING):
-            raise SlurmError(words.revoked.format(job_id))
+            sentence = f"{failure_of(session.program)}: Job/step already completing or completed"
+            raise SlurmError(
+                f"{session.program}: Job has been cancelled", error_line(session.program, sentence)
+            )
         if job.state is JobState.RUNNING:
             if is_told:
                 _say(f"{session.program}: job {job_id} has been allocated resources")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from spur.slurm.wording import SlurmError
 from spur.values.states import JobState
-from spur_cli.slurm.allocation import Allocation, look_up
+from spur_cli.slurm.allocation import Allocation, look_up, release
 from spur_cli.slurm.session import Session
 from spur_cli.slurm.signals import Signals
 
@@ -29,8 +29,11 @@ LOOK_S = 2.0
 
 NO_EXEC_STATUS = 127
 
-_PASSED_ON = (signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
-"""What a command is sent that is sent to salloc. Its terminal sends it the others itself."""
+_PASSED_ON = (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+"""What a command is sent that is sent to salloc."""
+
+_END_IT = (signal.SIGINT, signal.SIGTERM)
+"""What gives the allocation back; the command goes on. Ctrl-C reaches the command alone."""
 
 _USUAL_ENDS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGKILL)
 """A command that one of these ended was ended by its user, which is no failure."""
@@ -183,6 +186,9 @@ class Holding:
                 os.killpg(pid, number)
         if number == signal.SIGHUP:
             self._hung_up = True
+        if number in _END_IT and not self.is_revoked:
+            release(self._session, self._job.job_id, 0)
+            self._note_revoked(pid)
 
     def _look(self, pid: int) -> None:
         """Find out whether the allocation is still there, and say when it is not."""
@@ -196,8 +202,11 @@ class Holding:
         except SlurmError:  # nobody to ask: the next look may tell
             is_there = True
         self._look_s = time.monotonic() + LOOK_S
-        if is_there:
-            return
+        if not is_there:
+            self._note_revoked(pid)
+
+    def _note_revoked(self, pid: int) -> None:
+        """Say that the allocation is gone, and end the command where that is wanted."""
         self.is_revoked = True
         if self._staying is not None:
             self._staying.leave()

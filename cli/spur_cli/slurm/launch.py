@@ -154,8 +154,8 @@ class StepRun:
             kill_on_bad_exit=bool(values.get("kill_on_bad_exit")),
             pty=None if self._tasks.terminal is None else self._tasks.terminal.size,
             gpu_binding=gpu_binding(values, self._session.environment),
-            task_prolog=_path_of(values.get("task_prolog", "")),
-            task_epilog=_path_of(values.get("task_epilog", "")),
+            task_prolog=os.fsencode(values.get("task_prolog", "")),
+            task_epilog=os.fsencode(values.get("task_epilog", "")),
             is_unbuffered=bool(values.get("unbuffered")),
         )
 
@@ -180,11 +180,6 @@ class StepRun:
         kept = exported(variables, None if export is None else os.fsencode(export))
         kept |= submitted_limits(soft_limits(), self._values.get("propagate"))
         return encode_environment(kept)
-
-
-def _path_of(text: str) -> bytes:
-    """Return a path from the root on; empty for none."""
-    return os.path.join(os.fsencode(os.getcwd()), os.fsencode(text)) if text else b""
 
 
 def _launch_environment(addresses: tuple[str, ...]) -> dict[str, str]:

@@ -5,6 +5,7 @@ Source: srun(1) --pty; transcripts of Slurm 22.05.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import termios
@@ -17,12 +18,9 @@ from spur.slurm.wording import SlurmError, error_line
 
 __all__ = ["RawTerminal", "terminal_of"]
 
-_OFLAG = 1
-"""Of the attributes of a terminal: what becomes of output."""
-
 
 class RawTerminal:
-    """The terminal that is our standard input."""
+    """The terminal that is our standard output, and maybe our input."""
 
     def __init__(self) -> None:
         self._before: list[Any] | None = None
@@ -30,16 +28,14 @@ class RawTerminal:
     @property
     def size(self) -> tuple[int, int]:
         """Rows and columns."""
-        return termios.tcgetwinsize(0)
+        return termios.tcgetwinsize(1)
 
     def enter(self) -> None:
-        """Pass on every key; what we say ourselves still begins at the left."""
+        """Pass on every key, and lines as they come; ours begin at the left all the same."""
         with suppress(termios.error):
             self._before = termios.tcgetattr(0)
             tty.setraw(0, termios.TCSANOW)
-            modes = termios.tcgetattr(0)
-            modes[_OFLAG] |= termios.OPOST
-            termios.tcsetattr(0, termios.TCSANOW, modes)
+            _end_lines("\r\n")
 
     def leave(self) -> None:
         """Let it be as it was."""
@@ -47,6 +43,12 @@ class RawTerminal:
             with suppress(termios.error):
                 termios.tcsetattr(0, termios.TCSANOW, self._before)
             self._before = None
+            _end_lines("\n")
+
+
+def _end_lines(ending: str) -> None:
+    if isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr.reconfigure(newline=ending)
 
 
 def terminal_of(values: Mapping[str, Any]) -> RawTerminal | None:
@@ -56,12 +58,11 @@ def terminal_of(values: Mapping[str, Any]) -> RawTerminal | None:
     """
     if "pty" not in values:
         return None
-    for name, field in (("error", "stderr"), ("input", "stdin"), ("output", "stdout")):
-        if field in values:
-            raise SlurmError(error_line("srun", f"--{name} incompatible with --pty option"))
-    if os.isatty(0):
+    if any(field in values for field in ("stdin", "stdout", "stderr")):
+        sentence = "--error/--input/--output are incompatible with --pty"
+        raise SlurmError(error_line("srun", sentence))
+    if os.isatty(1):
         return RawTerminal()
-    if not os.isatty(1):
-        sys.stderr.write("srun: error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device\n")
+    sys.stderr.write("srun: error: ioctl(TIOCGWINSZ): Inappropriate ioctl for device\n")
     sys.stderr.write("srun: error: Not using a pseudo-terminal, disregarding --pty option\n")
     return None

@@ -279,8 +279,6 @@ class StepLoop:
         """Say how tasks ended, those of a node together that ended alike."""
         alike: dict[tuple[str, int, int, bool, bool], list[int]] = {}
         for node, ended in self._untold:
-            if ended.signal == signal.SIGINT and self._interrupts:
-                continue  # As its user wanted, and saw.
             kind = (node, ended.exit_code, ended.signal, ended.core, ended.out_of_memory)
             alike.setdefault(kind, []).append(ended.task)
         self._untold.clear()
@@ -371,6 +369,8 @@ class StepLoop:
         if is_again or self._values.get("disable_status"):
             self._say(f"sending Ctrl-C to {self._name}")
             self._signal(signal.SIGINT)
+            if not is_again:
+                return
             self._say("forcing job termination")
             self._cancel(is_told=True)
             return

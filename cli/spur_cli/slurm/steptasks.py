@@ -22,6 +22,8 @@ class Tasks(NamedTuple):
     """With --multi-prog: what each task executes."""
     terminal: RawTerminal | None
     """With --pty: what the first task has as its own."""
+    names_nodes: bool
+    """Whether --nodes was given."""
 
     def several(self, count: int) -> list[tuple[bytes, ...]]:
         """Return the words of each of so many tasks; empty when all have the same.

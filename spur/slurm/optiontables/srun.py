@@ -132,6 +132,20 @@ def _dealing(value: str, option: str) -> str:
     return value if value == "plane" else at.distribution(value, option)
 
 
+def _mpi(value: str, option: str) -> str:
+    """Return how ranks find each other: by their own means, so far; or that the ways are listed."""
+    if value not in ("none", "list"):
+        raise at.BadOption(
+            f"Couldn't find the specified plugin name for mpi/{value} looking at all files\n"
+            f"cannot find mpi plugin for mpi/{value}\n"
+            f"MPI: Cannot create context for mpi/{value}\n"
+            "MPI: Unable to load any plugin",
+            1,
+            f"Invalid MPI type '{value}', --mpi=list for acceptable types",
+        )
+    return value
+
+
 def _exclusive(value: str, option: str) -> object:
     """Return with whom a job shares its nodes; of a step, that it uses no more than it asks."""
     return at.exclusive("" if value == "1" else value, option)
@@ -221,7 +235,7 @@ _OWN = (
     _srun("jobid", "", VALUE, "job_id", at.positive, ("SLURM_JOBID", "SLURM_JOB_ID")),
     _srun("kill-on-bad-exit", "K", MAYBE, "kill_on_bad_exit", _switch, ("SLURM_KILL_BAD_EXIT",)),
     _srun("label", "l", NOTHING, "label", None, ("SLURM_LABELIO",)),
-    _srun("mpi", "", VALUE, "mpi", at.text, ("SLURM_MPI_TYPE",)),
+    _srun("mpi", "", VALUE, "mpi", _mpi, ("SLURM_MPI_TYPE",)),
     _srun(
         "msg-timeout",
         "",

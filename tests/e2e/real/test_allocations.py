@@ -34,12 +34,17 @@ REVOKED = "salloc: Job allocation N has been revoked.\n"
             0,
             f"{GRANTED}{REVOKED}alive\n",
         ),
-        ("salloc -K bash -c 'scancel $SLURM_JOB_ID; exec sleep 60'", 1, GRANTED + REVOKED),
         (
             "salloc -K9 bash -c 'trap \"\" TERM; scancel $SLURM_JOB_ID; exec sleep 60'",
             0,
             GRANTED + REVOKED,
         ),
+        (
+            "salloc sh -c 'kill -INT $PPID; sleep 1; echo alive'",
+            0,
+            f"{GRANTED}{REVOKED}alive\n",
+        ),
+        ("salloc -K sh -c 'kill -TERM $PPID; exec sleep 60'", 1, GRANTED + REVOKED),
         ("salloc -p nosuch true", 1, "salloc: error: invalid partition specified: nosuch\n"),
         ("SLURM_EXIT_ERROR=44 salloc -p nosuch true", 44, "salloc: error: Job submit/allocate"),
         ("salloc -D /nosuch true", 1, "salloc: error: chdir(/nosuch): No such file or directory"),
@@ -64,6 +69,13 @@ def test_who_waits_is_told_and_may_give_up(cluster: MachineCluster) -> None:
     assert plain == f"{pending}{REVOKED}salloc: Job aborted due to signal\n"
     said = cluster.shell(f"{{ SLURM_EXIT_IMMEDIATE=7 {ask} -I1 true; }} 2>&1", status=7)
     assert said.endswith("salloc: error: Unable to allocate resources: Requested nodes are busy\n")
+    said = cluster.shell(
+        "{ (sleep 1; scancel -n gone) & srun -J gone -w c01 --exclusive true; } 2>&1", status=1
+    )
+    assert said.endswith(
+        "srun: Job has been cancelled\n"
+        "srun: error: Unable to allocate resources: Job/step already completing or completed\n"
+    )
     cluster.shell(f"scancel {job.strip()}")
     assert cluster.shell("squeue -h -n interactive -t PD") == ""
 

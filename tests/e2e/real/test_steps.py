@@ -20,11 +20,11 @@ HOOK = "print said\nexport WORD=found\n"
         ("srun -N2 -n3 -l --multi-prog mp.conf | sort", "0: c01\n1: 1 of 0\n2: 2 of 1\n"),
         ("srun --multi-prog nosuch", "Could not open multi_prog config file nosuch\n"),
         ("srun -n2 --multi-prog few.conf", "few.conf invalid, no record for task id 1\n"),
-        ("srun --task-prolog=hook printenv WORD", "said\nfound\n"),
+        ("srun --task-prolog=$PWD/hook printenv WORD", "said\nfound\n"),
         ("srun --prolog=./hook --epilog=./hook echo main", f"{HOOK}main\n{HOOK}"),
         ("srun -Z true", "srun: error: must specify a node list with -Z, --no-allocate.\n"),
-        ("srun --pty -o x true", "srun: error: --output incompatible with --pty option\n"),
-        ("srun --pty echo tty </dev/null", "srun: error: Not using a pseudo-terminal, disreg"),
+        ("srun --pty -o x true", "error: --error/--input/--output are incompatible with --pty\n"),
+        ("srun --pty echo tty", "srun: error: Not using a pseudo-terminal, disreg"),
     ],
 )
 def test_what_tasks_execute_and_what_runs_beside_them(

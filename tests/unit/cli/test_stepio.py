@@ -347,6 +347,26 @@ def test_one_interrupt_asks_and_two_end_the_step(
     assert "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n" in told
 
 
+def test_interrupt_is_passed_on_at_once_where_that_is_wanted(
+    signals: Signals, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """--disable-status: the tasks hear the first Ctrl-C, and may go on."""
+    nodes = Nodes((0,))
+    loop, desk = loop_of(nodes, signals, values={"disable_status": True})
+
+    def play() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        while not nodes.hear():
+            pass
+        assert nodes.heard[0] == [Signal(signal.SIGINT)]
+        nodes.say(0, ended(0, 0, 2), OVER)
+
+    assert run(loop, nodes, meanwhile=play) == 130
+    assert desk.asked == []
+    told = capfd.readouterr().err
+    assert told == "srun: sending Ctrl-C to StepId=5.0\nsrun: error: n1: task 0: Interrupt\n"
+
+
 def test_other_signals_are_passed_on(signals: Signals) -> None:
     """Kill -USR1 of srun reaches the tasks."""
     nodes = Nodes((0,))

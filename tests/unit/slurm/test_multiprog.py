@@ -8,7 +8,7 @@ from spur.slurm.multiprog import BadPrograms, parse_programs
 
 GOOD = b"""### of three kinds
 0 hostname
-1-2   echo task:%t off:%o '%t' "in %o two"
+1-2   echo task:%t off:%o '%t a' "in %o"
 
 4,6\techo\tlong \\
  line
@@ -22,8 +22,8 @@ def test_each_task_has_the_words_of_its_line() -> None:
     assert programs.tasks == 7
     assert programs.argv(7, (b"more",)) == [
         (b"hostname", b"more"),
-        (b"echo", b"task:1", b"off:0", b"%t", b"in 0 two", b"more"),
-        (b"echo", b"task:2", b"off:1", b"%t", b"in 1 two", b"more"),
+        (b"echo", b"task:1", b"off:0", b"%t a", b'"in', b'0"', b"more"),
+        (b"echo", b"task:2", b"off:1", b"%t a", b'"in', b'1"', b"more"),
         (b"echo", b"rest", b"3", b"3", b"more"),
         (b"echo", b"long", b"line", b"more"),
         (b"echo", b"rest", b"5", b"5", b"more"),
@@ -40,7 +40,12 @@ def test_file_may_speak_of_more_tasks_than_there_are() -> None:
     ("content", "told"),
     [
         (b"0 true\n", "Configuration file mp.conf invalid, no record for task id 1"),
-        (b"0\n", "Error on line 1 of configuration file mp.conf"),
+        (b"0\n", "Line 1 of configuration file mp.conf invalid"),
+        (
+            b"1-0 true\n",
+            "Invalid task range, 1-0\nLine 1 of configuration file mp.conf invalid",
+        ),
+        (b"", "Configuration file mp.conf invalid, no record for task id 0"),
         (
             b"0-1 true\n1 false\n",
             "Duplicate record for task 1\nLine 2 of configuration file mp.conf invalid",
@@ -51,7 +56,7 @@ def test_file_may_speak_of_more_tasks_than_there_are() -> None:
         ),
         (
             b"1- true\n",
-            "Invalid task range specification (1-)\nLine 1 of configuration file mp.conf invalid",
+            "Invalid task range, 1-0\nLine 1 of configuration file mp.conf invalid",
         ),
     ],
 )
