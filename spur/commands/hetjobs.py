@@ -77,7 +77,12 @@ def _admitted(
     state: State, request: SubmitHetJob, component: HetComponent, offset: int, context: Context
 ) -> JobSpec | Rejection:
     """Return a component's spec as the job has it, or why it is not accepted."""
-    spec = placed_spec(state, component.spec, context)
+    others = (each.spec.ask for each in request.components if each is not component)
+    ask = component.spec.ask
+    # No two components share a node, so none gets what another one names.
+    names = (ask.nodes_excluded, *(other.nodes_required for other in others))
+    ask = replace(ask, nodes_excluded=",".join(name for name in names if name))
+    spec = placed_spec(state, replace(component.spec, ask=ask), context)
     if isinstance(spec, Rejection):
         return spec
     own = tuple(request.attachments[place] for place in component.attachments)

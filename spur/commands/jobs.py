@@ -270,9 +270,12 @@ def decide_requeue_job(state: State, request: RequeueJob, context: Context) -> D
 
     def change(target: Target) -> list[Event] | Rejection | None:
         job_id, job, run = target.job_id, target.job, target.run
-        refused = whole_alone(target, request.job_id)
-        if refused is not None:
-            return refused
+        if whole_alone(target, request.job_id) is not None:
+            return Rejection(
+                "not-het-leader",
+                f"job {job_id} is a component of het job {job.het_id}; nothing was changed",
+                f"ask for {job.het_id}, which is all of it",
+            )
         if run.phase is Phase.PENDING:
             return Rejection("job-pending", f"job {job_id} has not started; nothing was changed")
         if not job.spec.batch or not job.spec.requeue:
@@ -299,7 +302,7 @@ def decide_suspend_job(state: State, request: SuspendJob, context: Context) -> D
     """Let what runs stand still; what is suspended already stays so."""
 
     def change(target: Target) -> list[Event] | Rejection | None:
-        refused = _not_running(target)
+        refused = whole_alone(target, request.job_id) or _not_running(target)
         if refused is not None or is_paused(target.run):
             return refused
         return [RunSuspended(target.job_id, target.run.number)]
@@ -312,7 +315,7 @@ def decide_resume_job(state: State, request: ResumeJob, context: Context) -> Dec
     """Let what is suspended go on."""
 
     def change(target: Target) -> list[Event] | Rejection | None:
-        refused = _not_running(target)
+        refused = whole_alone(target, request.job_id) or _not_running(target)
         if refused is not None:
             return refused
         if not is_paused(target.run):

@@ -57,7 +57,7 @@ def decide_update_job(state: State, request: UpdateJob, context: Context) -> Dec
     def change(target: Target) -> list[Event] | Rejection | None:
         return _Update(state, request, context, target, is_operator=is_operator).events()
 
-    decision = changed(state, context, request.job_id, request.tasks, change)
+    decision = changed(state, context, request.job_id, request.tasks, change, takes_whole=False)
     if isinstance(decision, Rejection) or asked.throttle is None or context.part > 1:
         return decision
     throttled = _throttled(state, request.job_id, asked.throttle)

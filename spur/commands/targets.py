@@ -67,9 +67,16 @@ already as it wants."""
 
 
 def targets(
-    state: State, context: Context, job_id: JobId, tasks: TaskSet | None
+    state: State,
+    context: Context,
+    job_id: JobId,
+    tasks: TaskSet | None,
+    *,
+    takes_whole: bool = True,
 ) -> Iterator[Target] | Rejection:
     """Return the rows that are meant, in order, or why there are none.
+
+    With `takes_whole` the first component of a het job stands for all of them.
 
     Of a later part: those behind what the part before looked at. The state must not change while
     they are walked.
@@ -80,7 +87,9 @@ def targets(
     if array is not None:
         uid, found = array.uid, _of_array(state, job_id, tasks, JobId(context.resume_after))
     elif job is not None and tasks is None:
-        uid, found = job.uid, _of_job(state, job_id, JobId(context.resume_after))
+        whole = components_of(state, job_id) if takes_whole else []
+        after = JobId(context.resume_after)
+        uid, found = job.uid, _of_rows(state, whole or [job_id], after)
     else:
         return _unknown(job_id, tasks)
     if not may_act_for(state, context.actor, uid):
@@ -91,11 +100,11 @@ def targets(
     return chain((first,), found)
 
 
-def _of_job(state: State, job_id: JobId, after: JobId) -> Iterator[Target]:
-    """Yield the row of a job, or those of a het job above an id."""
-    for each in components_of(state, job_id) or (job_id,):
-        if each > after:
-            yield Target(each, state.jobs[each], state.runs[each], None)
+def _of_rows(state: State, job_ids: list[JobId], after: JobId) -> Iterator[Target]:
+    """Yield those of these rows that are above an id."""
+    for job_id in job_ids:
+        if job_id > after:
+            yield Target(job_id, state.jobs[job_id], state.runs[job_id], None)
 
 
 def whole_alone(target: Target, asked: JobId) -> Rejection | None:
@@ -149,10 +158,16 @@ def ended(target: Target) -> Rejection:
 
 
 def changed(
-    state: State, context: Context, job_id: JobId, tasks: TaskSet | None, change: Change
+    state: State,
+    context: Context,
+    job_id: JobId,
+    tasks: TaskSet | None,
+    change: Change,
+    *,
+    takes_whole: bool = True,
 ) -> Decision | Rejection:
     """Apply a change to all rows that are meant, in as many parts as it takes."""
-    found = targets(state, context, job_id, tasks)
+    found = targets(state, context, job_id, tasks, takes_whole=takes_whole)
     if isinstance(found, Rejection):
         return Decision((), Done()) if context.part > 1 else found
     events, last, refusal = changes(state, found, change)

@@ -8,10 +8,13 @@ Source: sbatch(1), srun(1); Slurm's guide to heterogeneous jobs; transcripts of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from spur.slurm.layers import Layer
 from spur.slurm.optionrows import Option
 from spur.slurm.submission import Settings
 
-__all__ = ["BETWEEN", "OLD_NAME", "inherited", "split_components"]
+__all__ = ["BETWEEN", "OLD_NAME", "inherited", "shared_options", "split_components"]
 
 BETWEEN = ":"
 """The word of a command line between two components."""
@@ -31,7 +34,6 @@ OWN_OPTIONS = frozenset(
         "cpus-per-gpu",
         "cpus-per-task",
         "distribution",
-        "exclude",
         "exclusive",
         "extra-node-info",
         "gpu-bind",
@@ -44,7 +46,6 @@ OWN_OPTIONS = frozenset(
         "gres-flags",
         "hint",
         "licenses",
-        "mem",
         "mem-bind",
         "mem-per-cpu",
         "mem-per-gpu",
@@ -59,6 +60,7 @@ OWN_OPTIONS = frozenset(
         "ntasks-per-socket",
         "overcommit",
         "oversubscribe",
+        "partition",
         "prefer",
         "sockets-per-node",
         "spread-job",
@@ -70,7 +72,8 @@ OWN_OPTIONS = frozenset(
         "wrap",
     }
 )
-"""Options of one component alone; all others go on with the components that follow."""
+"""Options of one component alone. All others go on with the components that follow, and what the
+command line says of them anywhere is what the first component begins with."""
 
 
 def split_components(words: list[str]) -> tuple[list[list[str]], bool]:
@@ -82,6 +85,14 @@ def split_components(words: list[str]) -> tuple[list[list[str]], bool]:
         else:
             parts[-1].append(word)
     return parts, OLD_NAME in words
+
+
+def shared_options(lines: Sequence[Layer], options: tuple[Option, ...]) -> Settings:
+    """Return what the command line says anywhere that is no component's own."""
+    found = Settings({}, {})
+    for line in lines:
+        found = inherited(found, Settings(line.values, line.given), options)
+    return inherited(found, Settings({}, {}), options)
 
 
 def inherited(former: Settings, own: Settings, options: tuple[Option, ...]) -> Settings:

@@ -200,7 +200,9 @@ def _ranks(bunch: Bunch, places: Iterable[int]) -> list[_Rank]:
     elif bunch.owns:
         numbers = [(bunch.owns[place].job_id, 0) for place in places]
     else:
-        numbers = [_number(line)]
+        major, minor = _number(line)
+        is_turned = line.job.het_id and line.job.state is JobState.PENDING
+        numbers = [(major, -minor if is_turned else minor)]
     if line.job.state is JobState.PENDING:
         return [(start, 0, -major, major, minor) for major, minor in numbers]
     return [(start, 1, 0, major, minor) for major, minor in numbers]

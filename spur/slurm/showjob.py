@@ -113,7 +113,7 @@ def _places(line: JobLine) -> Iterator[str]:
     yield f"Partition={at.partition(line)} AllocNode:Sid={at.alloc_node(line)}"
     yield (
         f"ReqNodeList={at.hosts(ask.nodes_required) or NULL} "
-        f"ExcNodeList={at.excluded_nodes(line) or NULL}"
+        f"ExcNodeList={at.hosts(ask.nodes_excluded) or NULL}"
     )
     yield f"NodeList={at.node_list(line)}"
     if job.shares:

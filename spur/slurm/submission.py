@@ -24,7 +24,7 @@ from spur.values.ids import PartitionName
 from spur.values.jobspec import JobSpec, JobText, ResourceAsk, Sharing
 from spur.values.tres import GresAsk, Per
 
-__all__ = ["Place", "Settings", "Submission", "merge", "submission_of"]
+__all__ = ["Place", "Settings", "Submission", "merge", "refuse_memories", "submission_of"]
 
 _MEMORY = {
     "memory_per_node": Per.NODE,
@@ -70,11 +70,16 @@ def merge(script: Layer, environment: Layer, line: Layer, program: str) -> Setti
         for field in _MEMORY:
             weak.pop(field, None)
     values = {**script.values, **weak, **line.values}
+    refuse_memories(values, program)
+    return Settings(values, {**script.given, **environment.given, **line.given})
+
+
+def refuse_memories(values: Mapping[str, Any], program: str) -> None:
+    """Raises: SlurmError for options about memory that exclude each other."""
     if sum(field in values for field in _MEMORY) > 1:
         raise SlurmError(
             f"{program}: fatal: --mem, --mem-per-cpu, and --mem-per-gpu are mutually exclusive."
         )
-    return Settings(values, {**script.given, **environment.given, **line.given})
 
 
 def submission_of(

@@ -84,6 +84,7 @@ _WORDINGS = {
     "het-component": Wording(
         "Operation not permitted on individual component of heterogeneous job", 2108
     ),
+    "not-het-leader": Wording("Job not heterogeneous job leader", 2109),
     "job-held": Wording("Job is in held state, pending scheduler release", 2056),
     "priority-not-kept": Wording(
         "Changes to job priority are not persistent, change nice instead", 2105

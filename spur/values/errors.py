@@ -70,6 +70,7 @@ _ROWS = (
     _row("not-permitted", Fault.CALLER, Retry.NEVER, 1, "the actor's role does not allow this"),
     _row("not-owner", Fault.CALLER, Retry.NEVER, 1, "the job belongs to somebody else"),
     _row("het-component", Fault.CALLER, Retry.NEVER, 1, "it takes the whole het job"),
+    _row("not-het-leader", Fault.CALLER, Retry.NEVER, 1, "the job is no first component"),
     _row("job-held", Fault.CALLER, Retry.NEVER, 1, "the job is held, so it has no priority"),
     _row("priority-not-kept", Fault.CALLER, Retry.NEVER, 1, "a user's priority would not last"),
     _row("job-ended", Fault.CALLER, Retry.NEVER, 1, "the job has ended, or ends already"),

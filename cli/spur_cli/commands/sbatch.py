@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from itertools import zip_longest
 from typing import NamedTuple
 
 from spur.slurm.directives import (
@@ -17,12 +16,24 @@ from spur.slurm.directives import (
 from spur.slurm.exports import encode_environment, exported
 from spur.slurm.foreign import foreign_words
 from spur.slurm.getopt import parse_arguments
-from spur.slurm.hetoptions import BETWEEN, OLD_NAME, inherited, split_components
+from spur.slurm.hetoptions import (
+    BETWEEN,
+    OLD_NAME,
+    inherited,
+    shared_options,
+    split_components,
+)
 from spur.slurm.layers import Layer, layer_of
 from spur.slurm.options import OPTIONS
 from spur.slurm.rlimits import submitted_limits
 from spur.slurm.statewords import LIVE_STATES
-from spur.slurm.submission import Settings, Submission, merge, submission_of
+from spur.slurm.submission import (
+    Settings,
+    Submission,
+    merge,
+    refuse_memories,
+    submission_of,
+)
 from spur.slurm.wording import (
     TOO_LONG,
     SlurmError,
@@ -134,12 +145,16 @@ def _lines(session: Session, arguments: list[str]) -> tuple[list[Layer], list[st
 
 def _components(directives: list[Layer], environment: Layer, lines: list[Layer]) -> list[Settings]:
     """Return the options of each component, one for a job that is no het job."""
-    nothing = Layer({}, {})
+    nothing, options = Layer({}, {}), OPTIONS["sbatch"]
+    former = shared_options(lines, options) if len(lines) > 1 else Settings({}, {})
     found: list[Settings] = []
-    for script, line in zip_longest(directives, lines, fillvalue=nothing):
-        own = merge(script, environment, line, "sbatch")
-        settings = inherited(found[-1], own, OPTIONS["sbatch"]) if found else own
-        found.append(settings._replace(values=with_node_files(settings.values, "sbatch")))
+    for place in range(max(len(directives), len(lines))):
+        script = directives[place] if place < len(directives) else nothing
+        # Components of the script alone have the options of the line's last one.
+        own = merge(script, environment, lines[min(place, len(lines) - 1)], "sbatch")
+        former = inherited(former, own, options)
+        refuse_memories(former.values, "sbatch")
+        found.append(former._replace(values=with_node_files(former.values, "sbatch")))
     return found
 
 

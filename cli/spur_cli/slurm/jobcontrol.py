@@ -95,6 +95,9 @@ def _requeue(session: Session, keyword: str, words: list[str], *, hold_them: boo
     names = [word for word in words if word.lower() not in ("incomplete", "state=specialexit")]
 
     def ask(name: JobName) -> Rejection | None:
+        if name.offset:
+            text = f"component {name.offset} of job {name.whole} is not requeued alone"
+            return Rejection("unknown-job", text)
         return done(session, RequeueJob(name.job_id, name.tasks, hold_them))
 
     return for_all(session, keyword, names, ask)

@@ -10,7 +10,7 @@ from spur.slurm.columns.jobline import JobLine, counted_from_ns
 from spur.slurm.jobids import TASKS_LETTERS
 from spur.values.errors import Rejection
 from spur.values.hostlist import format_hostlist, parse_hostlist
-from spur.values.ids import JobId, NodeName, PartitionName
+from spur.values.ids import JobId, PartitionName
 from spur.values.jobspec import JobText, decode_text
 from spur.values.states import JobState, Reason
 from spur.wire.jobs import (
@@ -211,16 +211,6 @@ def bunches_of(
     return bunches
 
 
-def _nodes_by_het_job(queue: Queue) -> dict[JobId, dict[JobId, list[NodeName]]]:
-    """Return which nodes each component of a het job holds, as far as the queue has them."""
-    found: dict[JobId, dict[JobId, list[NodeName]]] = {}
-    for common, owns in queue.kinds.values():
-        if common.het_id and common.shares:
-            nodes = [share.node for share in common.shares]
-            found.setdefault(common.het_id, {}).update((own.job_id, nodes) for own in owns)
-    return found
-
-
 def _line_maker(
     session: Session, queue: Queue, cluster: str
 ) -> Callable[[JobView, JobText | None], JobLine]:
@@ -228,8 +218,6 @@ def _line_maker(
     calendar = LocalCalendar()
     letters = session.environment.get("SLURM_BITSTR_LEN", "")
     tasks_letters = int(letters) if letters.isascii() and letters.isdigit() else TASKS_LETTERS
-
-    others = _nodes_by_het_job(queue)
 
     def make(job: JobView, text: JobText | None) -> JobLine:
         return JobLine(
@@ -244,12 +232,6 @@ def _line_maker(
             text=text,
             cluster=cluster,
             tasks_letters=tasks_letters,
-            nodes_of_others=tuple(
-                node
-                for other, nodes in others.get(job.het_id, {}).items()
-                if other != job.job_id
-                for node in nodes
-            ),
             age_weight=queue.aging[0],
             age_max_s=queue.aging[1],
             age_period_s=queue.aging[2],

@@ -26,7 +26,7 @@ from spur.wire.jobs import JobFilter, JobView
 from spur.wire.nodes import ListNodes, NodeInfo, NodeList
 from spur.wire.partitions import ListPartitions, PartitionList
 from spur_cli.slurm.people import LocalCalendar, user_name
-from spur_cli.slurm.queue import Queue, fetch_queue, lines_of
+from spur_cli.slurm.queue import fetch_queue, lines_of
 from spur_cli.slurm.session import Session
 
 __all__ = [
@@ -66,7 +66,9 @@ def show_jobs(session: Session, line: Layer, names: list[str]) -> int:
         except ValueError as error:
             raise SlurmError("scontrol_print_job error: Invalid job id specified") from error
         wanted, tasks = JobFilter(job_ids=(name.job_id,)), name.tasks
-    queue = _fetch_whole(session, wanted)
+    queue = fetch_queue(session, wanted)
+    if isinstance(queue, Rejection):
+        raise SlurmError(f"slurm_load_jobs error: {sentence_of(queue)}", *_hint(queue))
     lines = lines_of(session, queue, with_texts=True)
     if name is not None and any(_is_alone(row.job, name) for row in lines):
         lines = [row for row in lines if row.job.job_id == name.job_id]
@@ -96,21 +98,6 @@ def _is_alone(job: JobView, name: JobName) -> bool:
     """Whether one component of a het job is named, and not the whole by its first one."""
     is_meant = bool(job.het_id) and job.job_id == name.job_id
     return is_meant and (bool(job.het_offset) or name.offset is not None)
-
-
-def _fetch_whole(session: Session, wanted: JobFilter) -> Queue:
-    """Return the jobs that a filter names. Raises: SlurmError.
-
-    Of a het job's component all others come along, since it is shown what they hold.
-    """
-    queue = fetch_queue(session, wanted)
-    if isinstance(queue, Rejection):
-        raise SlurmError(f"slurm_load_jobs error: {sentence_of(queue)}", *_hint(queue))
-    jobs = queue.jobs
-    if wanted.job_ids and len(jobs) == 1 and jobs[0].het_offset:
-        whole = fetch_queue(session, JobFilter(job_ids=(jobs[0].het_id,)))
-        return queue if isinstance(whole, Rejection) else whole
-    return queue
 
 
 def _hint(rejection: Rejection) -> tuple[str, ...]:

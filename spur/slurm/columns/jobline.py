@@ -50,7 +50,6 @@ __all__ = [
     "eligible_time",
     "end_s",
     "end_time",
-    "excluded_nodes",
     "exclusive",
     "exit_code",
     "format_gres",
@@ -129,8 +128,6 @@ class JobLine(NamedTuple):
     """0 shows every list of tasks in full."""
     converts: bool = True
     """Whether sizes are shown in the largest unit that fits."""
-    nodes_of_others: tuple[str, ...] = ()
-    """What the other components of its het job hold: no two share a node."""
     age_weight: int = 0
     """How many points it has for its age once that is full."""
     age_max_s: int = 1
@@ -202,13 +199,6 @@ def array_task_id(line: JobLine) -> str:
     if is_several(line):
         return format_task_list(line.tasks, line.job.throttle, line.tasks_letters)
     return str(line.tasks.first)
-
-
-def excluded_nodes(line: JobLine) -> str:
-    """Return the nodes that the job must not have; of a component that runs, the others' too."""
-    own = line.job.spec.ask.nodes_excluded
-    others = line.nodes_of_others if line.job.shares else ()
-    return hosts(",".join((own, *others) if own else others))
 
 
 def het_job_id(line: JobLine) -> str:

@@ -20,10 +20,14 @@ from spur.wire.jobs import (
     CancelJobs,
     HoldJob,
     JobAccepted,
+    JobChanges,
     JobFilter,
     ReleaseJob,
     RequeueJob,
+    ResumeJob,
     SignalJob,
+    SuspendJob,
+    UpdateJob,
 )
 
 OTHER = actor(1002)
@@ -278,3 +282,38 @@ def test_others_have_no_say(hall: Hall) -> None:
     assert not isinstance(hall.cluster.ask(CancelJob(ids[0], None), ADMIN), Rejection)
     assert {hall.state.runs[job_id].phase for job_id in ids} == {Phase.ENDED}
     hall.cluster.ask(CancelJobs(JobFilter(uids=(1001,))), CLUSTER)
+
+
+def test_an_update_of_the_first_component_is_of_it_alone(hall: Hall) -> None:
+    """A time limit is changed by the number of the whole, and then by a component's."""
+    ids = submitted(hall)
+    for job_id, limit_s in zip(ids, (300, 360), strict=True):
+        hall.cluster.ask(UpdateJob(job_id, None, JobChanges(time_limit_s=limit_s)), USER)
+    assert [hall.view(job_id).spec.time_limit_s for job_id in ids] == [300, 360]
+
+
+@pytest.mark.parametrize(
+    ("request_of", "code"),
+    [
+        (lambda job_id: SuspendJob(job_id, None), "het-component"),
+        (lambda job_id: ResumeJob(job_id, None), "het-component"),
+        (lambda job_id: RequeueJob(job_id, None, False), "not-het-leader"),
+    ],
+)
+def test_what_takes_the_whole(
+    hall: Hall, request_of: Callable[[JobId], Request], code: str
+) -> None:
+    """An operator suspends, resumes or requeues one component."""
+    ids = running(hall)
+    outcome = hall.cluster.ask(request_of(ids[1]), ADMIN)
+    assert isinstance(outcome, Rejection)
+    assert outcome.code == code
+
+
+def test_the_whole_is_suspended_and_goes_on(hall: Hall) -> None:
+    """An operator lets both components stand still by the number of the first."""
+    ids = running(hall)
+    hall.cluster.ask(SuspendJob(ids[0], None), ADMIN)
+    assert states(hall, ids) == [JobState.SUSPENDED, JobState.SUSPENDED]
+    hall.cluster.ask(ResumeJob(ids[0], None), ADMIN)
+    assert states(hall, ids) == [JobState.RUNNING, JobState.RUNNING]
