@@ -185,4 +185,5 @@ class Attendance:
             gpus=facts.gpus,
             address=self._settings.address,
             fault=self._fault,
+            machine=facts.machine,
         )

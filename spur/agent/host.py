@@ -9,13 +9,16 @@ from pathlib import Path
 import msgspec
 
 from spur.server.agentsettings import Settings
+from spur.slurm.wording import VERSION
 from spur.values.errors import OperatorFault
 from spur.values.ids import NodeName
+from spur.values.machines import MACHINE_LETTERS_MAX, Machine
 from spur.wire.agents import NodeHealth
 
 __all__ = ["HostFacts", "boot_clock_ns", "free_memory_mib", "health_of", "read_facts"]
 
 _MEMINFO = Path("/proc/meminfo")
+_STAT = Path("/proc/stat")
 
 
 class HostFacts(msgspec.Struct, frozen=True, gc=False):
@@ -26,6 +29,7 @@ class HostFacts(msgspec.Struct, frozen=True, gc=False):
     memory_mib: int
     gpu_kind: str
     gpus: int
+    machine: Machine
 
 
 def boot_clock_ns() -> int:
@@ -52,7 +56,28 @@ def read_facts(settings: Settings) -> HostFacts:
         memory_mib=settings.memory_mib or _meminfo_mib("MemTotal"),
         gpu_kind=settings.gpu_kind,
         gpus=settings.gpus,
+        machine=_machine(),
     )
+
+
+def _machine() -> Machine:
+    """Return what people want to know of this machine."""
+    found = os.uname()
+    return Machine(
+        arch=found.machine[:MACHINE_LETTERS_MAX],
+        system=f"{found.sysname} {found.release} {found.version}"[:MACHINE_LETTERS_MAX],
+        version=VERSION.partition(" ")[2],
+        booted_ns=_boot_s() * 1_000_000_000,
+        started_ns=int(time.time()) * 1_000_000_000,
+    )
+
+
+def _boot_s() -> int:
+    """Return when the machine booted, in seconds of its clock; 0 when it does not tell."""
+    for line in _STAT.read_text(encoding="ascii").splitlines():
+        if line.startswith("btime "):
+            return int(line.split()[1])
+    return 0
 
 
 def free_memory_mib() -> int:

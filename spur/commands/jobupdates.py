@@ -72,7 +72,7 @@ def _throttled(state: State, job_id: JobId, throttle: int) -> list[Event] | Reje
     array_id = job_id if job is None else job.array_id
     array = state.arrays.get(array_id)
     if array is None:
-        return Rejection("wrong-state", f"job {job_id} is no array; nothing was changed")
+        return []  # of a job that is no array nothing is limited; Slurm says nothing either
     if not 0 <= throttle < 1 << 31:
         return Rejection(
             "invalid-value",

@@ -24,6 +24,7 @@ from spur.values.config import NodeBlock
 from spur.values.errors import Rejection
 from spur.values.hostlist import format_hostlist, parse_hostlist
 from spur.values.ids import HostId, NodeName
+from spur.values.machines import MACHINE_LETTERS_MAX
 from spur.values.states import NodeAction
 from spur.wire.declare import Done
 from spur.wire.nodes import ListNodes, MarkNodeLost, NodeInfo, NodeList, RegisterNode, UpdateNodes
@@ -96,6 +97,13 @@ def decide_register_node(
             f"text-letters-max is {TEXT_LETTERS_MAX}, and this needs {len(request.fault)}; "
             "nothing was changed",
         )
+    texts = (request.machine.arch, request.machine.system, request.machine.version)
+    if max(map(len, texts)) > MACHINE_LETTERS_MAX:
+        return Rejection(
+            "limit-exceeded",
+            f"machine-letters-max is {MACHINE_LETTERS_MAX}, and this needs "
+            f"{max(map(len, texts))}; nothing was changed",
+        )
     row = node_row(state, request.node)
     registered = NodeRegistered(
         node=request.node,
@@ -107,6 +115,7 @@ def decide_register_node(
         gpus=request.gpus,
         address=request.address,
         fault=request.fault,
+        machine=request.machine,
     )
     events: list[Event] = []
     if row.lost_ns or any(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from spur.events.declare import Event, event
 from spur.values.ids import HostId, NodeName
+from spur.values.machines import Machine
 from spur.values.states import NodeAction
 
 __all__ = ["NodeLost", "NodeRegistered", "NodesUpdated"]
@@ -26,6 +27,7 @@ class NodeRegistered(Event, frozen=True):
     """host:port where it takes streams of steps; empty when it takes none."""
     fault: str
     """Why the host can launch nothing now; empty when it can."""
+    machine: Machine
 
 
 @event("node.lost")

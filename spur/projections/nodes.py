@@ -19,6 +19,7 @@ from spur.projections.tables import Row, replace_rows
 from spur.values.config import NodeBlock, NodeStart
 from spur.values.hostlist import parse_hostlist
 from spur.values.ids import HostId, NodeName
+from spur.values.machines import UNKNOWN_MACHINE, Machine
 from spur.values.states import NodeAction
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class NodeRow(Row, frozen=True):
     comment: str
     """What operators write of it, as is the next."""
     extra: str
+    machine: Machine
 
 
 UNTOUCHED = NodeRow(
@@ -100,6 +102,7 @@ UNTOUCHED = NodeRow(
     fault="",
     comment="",
     extra="",
+    machine=UNKNOWN_MACHINE,
 )
 """The row of a node that nothing happened to yet."""
 
@@ -208,6 +211,7 @@ def apply_node_registered(state: State, at: At, event: NodeRegistered) -> None:
             gpus=event.gpus,
             address=event.address,
             fault=event.fault,
+            machine=event.machine,
         ),
     )
 

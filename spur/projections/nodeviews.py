@@ -110,6 +110,8 @@ def _node_info(state: State, name: NodeName) -> NodeInfo:
         block=block,
         comment=row.comment,
         extra=row.extra,
+        machine=row.machine,
+        registered_ns=row.registered_ns,
     )
 
 

@@ -30,8 +30,14 @@ class JobUpdate(NamedTuple):
     """Added to each job's own time limit, or taken off it; None for no such change."""
     attachments: tuple[Attachment, ...] = ()
     """Texts that are written anew."""
-    is_unreadable: bool = False
-    """Whether it names a dependency that can't be read; it is said of each job."""
+    unreadable: str = ""
+    """Code of what can't be read of it, which is said of each job; empty for nothing."""
+    options: tuple[tuple[str, bytes], ...] = ()
+    """Options of the submission that are written anew, by their long names."""
+    end_ns: int | None = None
+    """When a running job shall end: its time limit follows; None for no such change."""
+    touches: bool = False
+    """Whether something was named that changes nothing here."""
 
     @property
     def is_empty(self) -> bool:
@@ -48,19 +54,33 @@ def parse_job_update(pairs: list[tuple[str, str]], calendar: Calendar) -> JobUpd
     asks: dict[str, Any] = {}  # of the types of AskChanges
     texts: dict[str, bytes] = {}
     longer_by_s = None
-    is_unreadable = False
+    unreadable = ""
+    options: dict[str, bytes] = {}
+    end_ns = None
+    touches = False
     for key, value in pairs:
         word = key.lower()
-        if word[-1:] in ("+", "-") and word[:-1] in _KNOWN:
-            sign = f"Option {key}={value} does not accept [+|-]= syntax"
-            raise SlurmError(f"scontrol: error: {sign}")
+        _refuse_sign(key, value)
         if word == "timelimit" and value[:1] in ("+", "-"):
             longer_by_s = _time_limit(value[1:]) * (-1 if value[0] == "-" else 1)
         elif word == "dependency":
             try:
                 fields[word] = parse_dependency(value) or Dependency(False, ())
             except BadDependency:
-                is_unreadable = True
+                unreadable = "invalid-dependency"
+        elif word == "gres":
+            try:
+                asks |= _gres(key, value)
+            except BadOption:
+                unreadable = "invalid-gres"
+        elif word == "endtime":
+            end_ns = _moment_ns(value, calendar)
+        elif word in _OPTIONS:
+            options[_OPTIONS[word]] = _bytes(_option(word, value))
+        elif word in _REFUSED:
+            unreadable = unreadable or _REFUSED[word]
+        elif word in _TOUCHED:
+            touches = touches or word not in ("userid", "user")
         elif word in _TEXTS:
             texts[_TEXTS[word]] = _bytes(value)
         elif word in _KEYS:
@@ -75,7 +95,22 @@ def parse_job_update(pairs: list[tuple[str, str]], calendar: Calendar) -> JobUpd
     if asks:
         fields["ask"] = AskChanges(**asks)
     attachments = tuple(Attachment(name, content) for name, content in texts.items())
-    return JobUpdate(JobChanges(**fields), longer_by_s, attachments, is_unreadable)
+    return JobUpdate(
+        JobChanges(**fields),
+        longer_by_s,
+        attachments,
+        unreadable,
+        tuple(options.items()),
+        end_ns,
+        touches,
+    )
+
+
+def _refuse_sign(key: str, value: str) -> None:
+    word = key.lower()
+    if word[-1:] in ("+", "-") and word[:-1] in _KNOWN:
+        sign = f"Option {key}={value} does not accept [+|-]= syntax"
+        raise SlurmError(f"scontrol: error: {sign}")
 
 
 def _bytes(text: str) -> bytes:
@@ -166,7 +201,7 @@ def _nodes(key: str, value: str) -> dict[str, Any]:
         raise SlurmError(
             f'scontrol: error: Invalid numeric value "{value}" for requested node count.'
         ) from error
-    return {"nodes_min": least, "nodes_max": most}
+    return {"nodes_min": least, "nodes_max": most if "-" in value else 0}
 
 
 def _hosts(field: str) -> Callable[[str, str], dict[str, Any]]:
@@ -175,10 +210,30 @@ def _hosts(field: str) -> Callable[[str, str], dict[str, Any]]:
 
 
 def _gres(key: str, value: str) -> dict[str, Any]:
-    try:
-        return {"gres": optionvalues.gres(value, "gres")}
-    except BadOption as error:
-        raise SlurmError(f"scontrol: error: {error.sentence}") from error
+    """Read generic resources. Raises: BadOption."""
+    return {"gres": optionvalues.gres(value, "gres")}
+
+
+def _option(word: str, value: str) -> str:
+    """Return the value of an option as it is kept. Raises: SlurmError."""
+    if word == "mailtype":
+        try:
+            return optionvalues.mail_types(value, "mail-type")
+        except BadOption as error:
+            raise SlurmError(f"scontrol: error: Invalid MailType: {value}") from error
+    return value
+
+
+def _yes(field: str) -> Callable[[str, str], dict[str, Any]]:
+    """Return what reads YES or NO into a field of the ask."""
+
+    def parse(key: str, value: str) -> dict[str, Any]:
+        word = value.lower()
+        if word not in ("yes", "no", "1", "0"):
+            raise SlurmError(f"scontrol: error: Invalid {key} value: {value}")
+        return {field: word in ("yes", "1")}
+
+    return parse
 
 
 _SPELLED = {
@@ -187,6 +242,9 @@ _SPELLED = {
     "minmemorynode": "MinMemoryNode",
     "mintmpdisknode": "MinTmpDiskNode",
     "numtasks": "NumTasks",
+    "reqcores": "ReqCores",
+    "reqsockets": "ReqSockets",
+    "reqthreads": "ReqThreads",
 }
 
 _TEXTS = {"comment": "comment", "stdout": "stdout"}
@@ -195,7 +253,6 @@ _TEXTS = {"comment": "comment", "stdout": "stdout"}
 _ASKS: dict[str, Callable[[str, str], dict[str, Any]]] = {  # Any: fields of AskChanges
     "excnodelist": _hosts("nodes_excluded"),
     "features": lambda key, value: {"features": value.replace(",", "&")},
-    "gres": _gres,
     "licenses": lambda key, value: {"licenses": value},
     "mincpusnode": _counted("cpus_per_node_min"),
     "minmemorycpu": _memory(Per.CPU),
@@ -205,6 +262,10 @@ _ASKS: dict[str, Callable[[str, str], dict[str, Any]]] = {  # Any: fields of Ask
     "numnodes": _nodes,
     "numtasks": _counted("tasks"),
     "prefer": lambda key, value: {"preferred": value},
+    "contiguous": _yes("contiguous"),
+    "reqcores": _counted("cores_per_socket"),
+    "reqsockets": _counted("sockets_per_node"),
+    "reqthreads": _counted("threads_per_core"),
     "reqnodelist": _hosts("nodes_required"),
     "reqnodes": _nodes,
     "reservation": lambda key, value: {"reservation": value},
@@ -228,4 +289,23 @@ _KEYS: dict[str, tuple[str, Callable[[str, Calendar], Any]]] = {  # Any: a field
     "timemin": ("time_limit_min_s", _limit),
 }
 
-_KNOWN = frozenset({*_KEYS, *_ASKS, *_TEXTS, "dependency"})
+_OPTIONS = {"mailtype": "mail-type", "mailuser": "mail-user", "switches": "switches"}
+"""Keys that write an option of the submission anew, and its long name."""
+
+_REFUSED = {
+    "burstbuffer": "unsupported",
+    "corespec": "not-permitted",
+    "oversubscribe": "not-permitted",
+    "shared": "not-permitted",
+    "threadspec": "not-permitted",
+}
+"""Keys that Slurm refuses to users as well; what it refuses them with."""
+
+_TOUCHED = frozenset(
+    {"admincomment", "delayboot", "resetaccruetime", "sitefactor", "user", "userid", "wckey"}
+)
+"""Keys that are taken and change nothing here."""
+
+_KNOWN = frozenset(
+    {*_KEYS, *_ASKS, *_TEXTS, *_OPTIONS, *_REFUSED, *_TOUCHED, "dependency", "endtime", "gres"}
+)

@@ -6,10 +6,12 @@ Source: scontrol(1) show job; transcripts of Slurm 22.05.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from spur.slurm.columns import jobline as at
 from spur.slurm.columns.jobline import NULL, JobLine
 from spur.slurm.mailtypes import mail_events
+from spur.slurm.shownode import format_indexes, used_gres
 from spur.slurm.sizes import format_memory
 from spur.slurm.timespec import (
     format_long_duration,
@@ -17,21 +19,33 @@ from spur.slurm.timespec import (
     format_moment,
     parse_time_limit,
 )
+from spur.values.config import GresPool
+from spur.values.hostlist import format_hostlist
+from spur.values.ids import NodeName
 from spur.values.states import Hold, JobState
-from spur.values.tres import Per
+from spur.values.tres import Per, cpu_mask
 
-__all__ = ["show_job"]
+__all__ = ["Details", "show_job"]
 
 _NS = 1_000_000_000
 
 
-def show_job(line: JobLine, *, one_line: bool) -> str:
+class Details(NamedTuple):
+    """What is shown of a job when more is asked for."""
+
+    exit_code: str
+    """The highest of its steps, as 0:0."""
+    pools: Mapping[NodeName, tuple[GresPool, ...]]
+    """Of the nodes that it holds."""
+
+
+def show_job(line: JobLine, *, one_line: bool, details: Details | None = None) -> str:
     """Return the record of one job, with the line breaks that follow it."""
     between = " " if one_line else "\n   "
-    return between.join(_lines(line)) + between + ("\n" if one_line else "\n\n")
+    return between.join(_lines(line, details)) + between + ("\n" if one_line else "\n\n")
 
 
-def _lines(line: JobLine) -> Iterator[str]:
+def _lines(line: JobLine, details: Details | None) -> Iterator[str]:
     job, spec = line.job, line.job.spec
     yield f"{_names(line)} JobName={spec.name}"
     yield from _het_job(line)
@@ -49,9 +63,11 @@ def _lines(line: JobLine) -> Iterator[str]:
         f"Requeue={int(spec.requeue)} Restarts={job.run} BatchFlag={int(spec.batch)} Reboot=0 "
         f"ExitCode={job.exit_code}:{job.signal}"
     )
+    if details is not None:
+        yield f"DerivedExitCode={details.exit_code}"
     yield from _times(line)
     yield from _places(line)
-    yield from _asks(line)
+    yield from _asks(line, details)
     yield from _files(line)
 
 
@@ -127,7 +143,36 @@ def _delay(minutes: str) -> str:
         return format_long_duration(0)
 
 
-def _asks(line: JobLine) -> Iterator[str]:
+def _held(line: JobLine, details: Details) -> Iterator[str]:
+    """Tell what the job holds on each node; nodes of which it holds the same are together."""
+    if not line.job.shares:
+        return
+    counts: dict[str, int] = {}
+    rows: list[tuple[list[str], str]] = []
+    for share in line.job.shares:
+        first = 0
+        pools = details.pools.get(share.node, ())
+        for pool in pools:
+            if pool.name == "gpu":
+                mask = ((1 << pool.count) - 1) << first
+                first += pool.count
+                if share.gpus & mask:
+                    kind = ":".join(word for word in (pool.name, pool.kind) if word)
+                    counts[kind] = counts.get(kind, 0) + (share.gpus & mask).bit_count()
+        cpus = cpu_mask(share.cpu_set)
+        ids = format_indexes(index for index in range(cpus.bit_length()) if cpus >> index & 1)
+        told = f"CPU_IDs={ids} Mem={share.memory_mib} GRES={used_gres(pools, share.gpus)}"
+        if rows and rows[-1][1] == told:
+            rows[-1][0].append(share.node)
+        else:
+            rows.append(([share.node], told))
+    gres = ",".join(f"{kind}:{count}" for kind, count in counts.items())
+    yield f"JOB_GRES={gres or NULL}"
+    for nodes, told in rows:
+        yield f"  Nodes={format_hostlist(nodes)} {told}"
+
+
+def _asks(line: JobLine, details: Details | None) -> Iterator[str]:
     job, ask = line.job, line.job.spec.ask
     typed = at.options(line)
     nodes = at.nodes(line)
@@ -143,6 +188,8 @@ def _asks(line: JobLine) -> Iterator[str]:
     yield f"TRES={at.tres(line)}"
     per = f"{ask.tasks_per_node}:0:{ask.tasks_per_socket or '*'}:{ask.tasks_per_core or '*'}"
     yield f"Socks/Node={ask.sockets_per_node or '*'} NtasksPerN:B:S:C={per} CoreSpec=*"
+    if details is not None:
+        yield from _held(line, details)
     kind = "CPU" if ask.memory_per is Per.CPU and ask.memory_mib >= 0 else "Node"
     memory_mib = 0 if ask.memory_per is Per.GPU else max(ask.memory_mib, 0)
     yield (

@@ -9,18 +9,20 @@ from collections.abc import Callable, Iterable, Iterator
 
 from spur.slurm.sizes import format_memory
 from spur.slurm.timespec import Calendar, format_long_duration, format_moment
-from spur.values.config import OverSubscribe
+from spur.values.config import GresPool, OverSubscribe
 from spur.values.tres import gpu_indexes
 from spur.wire.nodes import NodeInfo
 from spur.wire.partitions import PartitionInfo
 
 __all__ = [
     "format_free_memory",
+    "format_indexes",
     "format_load",
     "format_node_gres",
     "format_over_subscribe",
     "show_node",
     "show_partition",
+    "used_gres",
 ]
 
 NULL = "(null)"
@@ -37,11 +39,16 @@ def format_node_gres(node: NodeInfo) -> str:
 
 
 def show_node(
-    node: NodeInfo, calendar: Calendar, user: Callable[[int], str], *, one_line: bool
+    node: NodeInfo,
+    calendar: Calendar,
+    user: Callable[[int], str],
+    *,
+    one_line: bool,
+    details: bool = False,
 ) -> str:
     """Return the record of one node, with the line breaks that follow it."""
     between = " " if one_line else "\n   "
-    lines = between.join(_node_lines(node, calendar, user))
+    lines = between.join(_node_lines(node, calendar, user, details=details))
     return lines + ("\n" if one_line else "\n\n")
 
 
@@ -55,10 +62,44 @@ def format_free_memory(free_memory_mib: int | None) -> str:
     return "N/A" if free_memory_mib is None else str(free_memory_mib)
 
 
-def _node_lines(node: NodeInfo, calendar: Calendar, user: Callable[[int], str]) -> Iterator[str]:
-    block = node.block
+def used_gres(pools: Iterable[GresPool], held: int, *, zeros: bool = False) -> str:
+    """Spell which of a node's GPUs are held: gpu:mi300x:2(IDX:0-1).
+
+    With `zeros` kinds of which none is held are named too.
+    """
+    parts: list[str] = []
+    first = 0
+    for pool in pools:
+        if pool.name != "gpu":
+            continue
+        indexes = [index for index in range(first, first + pool.count) if held >> index & 1]
+        first += pool.count
+        if indexes or zeros:
+            words = ":".join(word for word in (pool.name, pool.kind, str(len(indexes))) if word)
+            parts.append(f"{words}(IDX:{format_indexes(indexes) or 'N/A'})")
+    return ",".join(parts)
+
+
+def format_indexes(indexes: Iterable[int]) -> str:
+    """Spell ascending numbers: 0-2,5."""
+    found = list(indexes)
+    parts: list[str] = []
+    while found:
+        count = 1
+        while count < len(found) and found[count] == found[0] + count:
+            count += 1
+        parts.append(str(found[0]) if count == 1 else f"{found[0]}-{found[count - 1]}")
+        found = found[count:]
+    return ",".join(parts)
+
+
+def _node_lines(
+    node: NodeInfo, calendar: Calendar, user: Callable[[int], str], *, details: bool
+) -> Iterator[str]:
+    block, machine = node.block, node.machine
     features = ",".join(node.features) or NULL
-    yield f"NodeName={node.name} CoresPerSocket={block.cores_per_socket} "
+    arch = f"Arch={machine.arch} " if machine.arch else ""
+    yield f"NodeName={node.name} {arch}CoresPerSocket={block.cores_per_socket} "
     yield (
         f"CPUAlloc={node.cpus_allocated} CPUEfctv={node.cpus - block.core_spec_count} "
         f"CPUTot={node.cpus} CPULoad={format_load(node.load_milli)}"
@@ -66,9 +107,16 @@ def _node_lines(node: NodeInfo, calendar: Calendar, user: Callable[[int], str]) 
     yield f"AvailableFeatures={features}"
     yield f"ActiveFeatures={features}"
     yield f"Gres={format_node_gres(node) or NULL}"
+    if details:
+        yield "GresDrain=N/A"
+        yield f"GresUsed={used_gres(block.gres, node.gpus_allocated, zeros=True) or 'gpu:0'}"
+    version = f"Version={machine.version}" if machine.version else ""
     yield (
-        f"NodeAddr={block.address or node.name} NodeHostName={node.name} Port={block.port or 0} "
+        f"NodeAddr={block.address or node.name} NodeHostName={node.name} "
+        f"Port={block.port or 0} {version}"
     )
+    if machine.system:
+        yield f"OS={machine.system} "
     yield (
         f"RealMemory={node.memory_mib} AllocMem={node.memory_mib_allocated} "
         f"FreeMem={format_free_memory(node.free_memory_mib)} "
@@ -79,8 +127,13 @@ def _node_lines(node: NodeInfo, calendar: Calendar, user: Callable[[int], str]) 
         f"Weight={block.weight} Owner=N/A MCS_label=N/A"
     )
     yield f"Partitions={','.join(node.partitions)} "
-    yield "BootTime=None SlurmdStartTime=None"
-    yield "LastBusyTime=Unknown"
+    booted, started = (
+        format_moment(at_ns // _NS, calendar, empty="None")
+        for at_ns in (machine.booted_ns, machine.started_ns)
+    )
+    yield f"BootTime={booted} SlurmdStartTime={started}"
+    seen = format_moment(node.registered_ns // _NS, calendar, empty="Unknown")
+    yield f"LastBusyTime={seen}"
     yield f"CfgTRES={_tres(node.cpus, node.memory_mib, node, node.gpus, is_billed=True)}"
     held = len(gpu_indexes(node.gpus_allocated))
     yield f"AllocTRES={_tres(node.cpus_allocated, node.memory_mib_allocated, node, held)}"

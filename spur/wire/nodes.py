@@ -6,6 +6,7 @@ import msgspec
 
 from spur.values.config import NodeBlock
 from spur.values.ids import HostId, NodeName
+from spur.values.machines import UNKNOWN_MACHINE, Machine
 from spur.values.states import NodeAction
 from spur.wire.declare import Answer, Request, answer, request
 
@@ -26,6 +27,7 @@ class RegisterNode(Request, frozen=True, tag="node.register"):
     """host:port where it takes streams of steps; empty when it takes none."""
     fault: str = ""
     """Why the host can launch nothing now, a full spool; empty when it can."""
+    machine: Machine = UNKNOWN_MACHINE
 
 
 @request
@@ -96,6 +98,9 @@ class NodeInfo(msgspec.Struct, frozen=True, array_like=True, gc=False, forbid_un
     """Load average in thousandths, as its agent said last; None when the controller that answers
     does not know, as is the next."""
     free_memory_mib: int | None = None
+    machine: Machine = UNKNOWN_MACHINE
+    registered_ns: int = 0
+    """When it registered last; 0 for never."""
 
 
 @answer

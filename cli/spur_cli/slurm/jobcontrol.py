@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from spur.slurm.columns.jobline import counted_from_ns
 from spur.slurm.jobids import JobName, parse_job_name, split_names
 from spur.slurm.jobupdates import JobUpdate, parse_job_update
 from spur.slurm.layers import Layer
@@ -14,13 +15,14 @@ from spur.slurm.statewords import LIVE_STATES
 from spur.slurm.wording import SlurmError, sentence_of
 from spur.values.arrays import TaskSet, format_tasks
 from spur.values.errors import Rejection
-from spur.values.states import Hold
-from spur.wire.declare import Done, Request
+from spur.values.jobspec import encode_options
+from spur.values.states import Hold, JobState
+from spur.wire.declare import Attachment, Done, Request
 from spur.wire.jobs import HoldJob, JobFilter, ReleaseJob, RequeueJob, UpdateJob
 from spur_cli.slurm.nodecontrol import update_nodes
 from spur_cli.slurm.partitioncontrol import update_partition
 from spur_cli.slurm.people import LocalCalendar
-from spur_cli.slurm.queue import Queue, fetch_queue
+from spur_cli.slurm.queue import Queue, fetch_queue, fetch_texts
 from spur_cli.slurm.session import Session
 
 __all__ = [
@@ -116,6 +118,12 @@ def update(session: Session, line: Layer, words: list[str]) -> int:
     others = keys & {"reservationname", "reservation"}
     if others and not keys & {"jobid", "job"}:
         raise SlurmError(f"Update of {others.pop()} is not honoured yet", "Request aborted")
+    if "stepid" in keys:
+        raise SlurmError(f"slurm_update error: {_step_sentence(session, pairs)}")
+    if keys & {"slurmctlddebug"}:
+        from spur_cli.slurm.daemoncontrol import set_debug
+
+        return set_debug(session, line, [value for _, value in pairs[:1]])
     named = [value for key, value in pairs if key.lower() in ("jobid", "job")]
     if named:
         rest = [pair for pair in pairs if pair[0].lower() not in ("jobid", "job")]
@@ -130,7 +138,7 @@ def update(session: Session, line: Layer, words: list[str]) -> int:
             ' "SlurmctldDebug"',
         )
     bare = next((word for word in words if "=" not in word and word not in named), "")
-    if bare and bare.lower() not in ("job", "jobid"):
+    if bare and bare.lower() not in ("job", "jobid", "resetaccruetime"):
         raise SlurmError(f"Invalid input: {bare}", "Request aborted")
     asked = parse_job_update(rest, LocalCalendar())
     if asked.is_empty:
@@ -145,6 +153,17 @@ def update(session: Session, line: Layer, words: list[str]) -> int:
     if lines:
         raise SlurmError(*lines)
     return 0
+
+
+def _step_sentence(session: Session, pairs: list[tuple[str, str]]) -> str:
+    """Return why the limit of a step is not changed."""
+    text = next(value for key, value in pairs if key.lower() == "stepid")
+    name = _parsed(text.partition(".")[0])
+    queue = None if name is None else fetch_queue(session, JobFilter(job_ids=(name.job_id,)))
+    is_running = isinstance(queue, Queue) and any(row.start_ns for row in queue.jobs)
+    return sentence_of(
+        Rejection("unsupported" if is_running else "unknown-job", "steps keep their limits")
+    )
 
 
 def _pairs(words: list[str]) -> list[tuple[str, str]]:
@@ -203,6 +222,8 @@ def _update_array(session: Session, queue: Queue, name: JobName, asked: JobUpdat
 
 def _longer(queue: Queue, name: JobName, asked: JobUpdate) -> JobUpdate:
     """Return the update with the time limit that a difference comes to. Raises: SlurmError."""
+    if asked.end_ns is not None and queue.jobs:
+        return _ending(queue, asked, asked.end_ns)
     if asked.longer_by_s is None or not queue.jobs:
         return asked
     row = next(
@@ -225,10 +246,24 @@ def _longer(queue: Queue, name: JobName, asked: JobUpdate) -> JobUpdate:
     return asked._replace(changes=changes)
 
 
+def _ending(queue: Queue, asked: JobUpdate, end_ns: int) -> JobUpdate:
+    """Return the update with the time limit by which a running job ends at a time."""
+    row = queue.jobs[0]
+    if row.state not in (JobState.RUNNING, JobState.SUSPENDED):
+        return asked._replace(unreadable="job-pending")
+    limit_s = max(-(-(end_ns - counted_from_ns(row)) // 60_000_000_000) * 60, 60)
+    return asked._replace(changes=replace(asked.changes, time_limit_s=limit_s))
+
+
 def _change(session: Session, name: JobName, asked: JobUpdate) -> Rejection | None:
-    if asked.is_unreadable:
-        return Rejection("invalid-dependency", "the dependency cannot be read")
-    return done(session, UpdateJob(name.job_id, name.tasks, asked.changes, asked.attachments))
+    if asked.unreadable:
+        return Rejection(asked.unreadable, "a part of it cannot be")
+    attachments = asked.attachments
+    if asked.options:
+        text = fetch_texts(session, (name.job_id,)).get(name.job_id)
+        options = dict(text.options if text is not None else ()) | dict(asked.options)
+        attachments += (Attachment("options", encode_options(tuple(options.items()))),)
+    return done(session, UpdateJob(name.job_id, name.tasks, asked.changes, attachments))
 
 
 def _sentence(refused: Rejection) -> str:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
+from spur.slurm.columns.jobline import JobLine
 from spur.slurm.hostwords import BadHostlist, expand_words, fold_words
 from spur.slurm.jobids import JobName, parse_job_name
 from spur.slurm.layers import Layer
-from spur.slurm.showjob import show_job
+from spur.slurm.showjob import Details, show_job
 from spur.slurm.shownode import show_node, show_partition
 from spur.slurm.wording import SlurmError, error_line, sentence_of
 from spur.values.arrays import TaskSet
+from spur.values.config import NodeStart
 from spur.values.errors import Rejection
 from spur.values.ids import JobId, NodeName
 from spur.values.members import HEARD_MS_MAX
+from spur.values.steps import BATCH_STEP
 from spur.wire.cluster import (
     ClusterInfo,
     ConfigInfo,
@@ -86,10 +90,13 @@ def show_jobs(session: Session, line: Layer, names: list[str]) -> int:
     # What was split off an array follows it, the newest first.
     lines.sort(key=lambda row: (row.job.array_id or row.job.job_id, row.job.job_id))
     by_array: dict[int, list[str]] = {}
+    more = _details(session, lines) if line.values.get("details") else {}
     for row in lines:
         first = row.job.array_id or row.job.job_id
         shown = by_array.setdefault(first, [])
-        shown.insert(min(len(shown), 1), show_job(row, one_line=_is_one_line(line)))
+        details = more.get(row.job.job_id)
+        text = show_job(row, one_line=_is_one_line(line), details=details)
+        shown.insert(min(len(shown), 1), text)
     sys.stdout.write("".join(text for shown in by_array.values() for text in shown))
     return 0
 
@@ -98,6 +105,37 @@ def _is_alone(job: JobView, name: JobName) -> bool:
     """Whether one component of a het job is named, and not the whole by its first one."""
     is_meant = bool(job.het_id) and job.job_id == name.job_id
     return is_meant and (bool(job.het_offset) or name.offset is not None)
+
+
+def _details(session: Session, lines: Sequence[JobLine]) -> dict[JobId, Details]:
+    """Return what is shown of jobs beside the usual: their steps' ends, what they hold."""
+    from spur.wire.history import (
+        QueryRecords,
+        RecordFilter,
+        RecordPage,
+        decode_job_record,
+    )
+
+    holds = any(row.job.shares for row in lines)
+    nodes = fetch_nodes(session) if holds else []
+    pools = {node.name: node.block.gres for node in (() if isinstance(nodes, Rejection) else nodes)}
+    ids = tuple(row.job.job_id for row in lines if row.job.start_ns)
+    worst: dict[JobId, tuple[int, int]] = {}
+    if 0 < len(ids) <= DETAILED_JOBS_MAX:
+        page = session.ask(QueryRecords(RecordFilter(job_ids=ids), JobId(0), len(ids)), RecordPage)
+        for raw in () if isinstance(page, Rejection) else page.rows:
+            record = decode_job_record(raw)
+            steps = record.runs[-1].steps if record.runs else ()
+            ends = [(step.exit_code, step.signal) for step in steps if step.step < BATCH_STEP]
+            worst[record.job_id] = max(ends, default=(0, 0))
+    return {
+        row.job.job_id: Details("{}:{}".format(*worst.get(row.job.job_id, (0, 0))), pools)
+        for row in lines
+    }
+
+
+DETAILED_JOBS_MAX = 1_000
+"""Jobs whose steps are looked up for -d; of more at once the highest exit code is shown as 0."""
 
 
 def _hint(rejection: Rejection) -> tuple[str, ...]:
@@ -151,6 +189,11 @@ def fetch_nodes(session: Session, nodes: str = "") -> list[NodeInfo] | Rejection
     return found
 
 
+def _is_to_come(node: NodeInfo) -> bool:
+    """Whether a node is configured for the future, and has not registered so far."""
+    return node.block.start is NodeStart.FUTURE and not node.boot_id
+
+
 def show_nodes(session: Session, line: Layer, names: list[str]) -> int:
     """Show nodes."""
     nodes = fetch_nodes(session, names[0] if names else "")
@@ -160,10 +203,18 @@ def show_nodes(session: Session, line: Layer, names: list[str]) -> int:
             return 1
         raise SlurmError(f"slurm_load_node error: {sentence_of(nodes)}", *_hint(nodes))
     calendar = LocalCalendar()
+    if not line.values.get("future"):
+        nodes = [node for node in nodes if not _is_to_come(node)]
+        if names and not nodes:
+            sys.stdout.write(f"Node {names[0]} not found\n")
+            return 1
     if not nodes:
         sys.stdout.write("No nodes in the system\n")
+    details = bool(line.values.get("details"))
     for node in nodes:
-        sys.stdout.write(show_node(node, calendar, user_name, one_line=_is_one_line(line)))
+        sys.stdout.write(
+            show_node(node, calendar, user_name, one_line=_is_one_line(line), details=details)
+        )
     return 0
 
 

@@ -24,7 +24,7 @@ ROWS: tuple[Option, ...] = (
         effect=REFUSED,
         why="there is one cluster",
     ),
-    _row("details", "d", NOTHING, "details", effect=ACCEPTED, why="nothing more is known"),
+    _row("details", "d", NOTHING, "details"),
     _row(
         "federation",
         "",
@@ -40,8 +40,6 @@ ROWS: tuple[Option, ...] = (
         NOTHING,
         "future",
         environment=("SCONTROL_FUTURE",),
-        effect=ACCEPTED,
-        why="there are no nodes to come",
     ),
     _row("help", "h", NOTHING, "help"),
     _row("hide", "", NOTHING, "hide", effect=ACCEPTED, why="nothing is hidden"),

@@ -94,7 +94,7 @@ def test_a_changed_ask_is_read(key: str, value: str, ask: AskChanges) -> None:
 
 def test_a_dependency_that_cannot_be_read_is_said_of_each_job() -> None:
     """Slurm's scontrol leaves it to the controller, and so names the job."""
-    assert parse(("dependency", "xx")).is_unreadable
+    assert parse(("dependency", "xx")).unreadable == "invalid-dependency"
 
 
 @pytest.mark.parametrize(
@@ -144,3 +144,54 @@ def test_bad_change_is_refused_in_slurms_words(
     with pytest.raises(SlurmError) as refused:
         parse((key, value))
     assert (refused.value.lines, refused.value.status) == (lines, 1)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "code"),
+    [
+        ("gres", "gpu:a:b:c", "invalid-gres"),
+        ("burstbuffer", "x", "unsupported"),
+        ("threadspec", "1", "not-permitted"),
+        ("shared", "1", "not-permitted"),
+    ],
+)
+def test_what_the_controller_refuses_is_said_of_each_job(key: str, value: str, code: str) -> None:
+    """Keys that Slurm knows and never changes here, and resources that are none."""
+    assert parse((key, value)).unreadable == code
+
+
+def test_options_of_the_submission_are_written_anew() -> None:
+    """Mail goes elsewhere from now on."""
+    found = parse(("MailType", "END,fail"), ("mailuser", "a@b.c"), ("switches", "1"))
+    assert dict(found.options)["mail-user"] == b"a@b.c"
+    assert set(dict(found.options)) == {"mail-type", "mail-user", "switches"}
+    assert not found.is_empty
+
+
+def test_what_changes_nothing_is_taken_where_slurm_takes_it() -> None:
+    """Scripts go on; only a user's id stands for no change at all."""
+    assert not parse(("resetaccruetime", "")).is_empty
+    assert not parse(("delayboot", "5")).is_empty
+    assert parse(("userid", "u2")).is_empty
+
+
+def test_cores_and_threads_of_nodes_are_asked_anew() -> None:
+    """As --cores-per-socket and --threads-per-core ask for them."""
+    ask = parse(("reqcores", "1"), ("ReqThreads", "2"), ("contiguous", "yes")).changes.ask
+    assert ask is not None
+    assert (ask.cores_per_socket, ask.threads_per_core, ask.contiguous) == (1, 2, True)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("mailtype", "nosuch", "scontrol: error: Invalid MailType: nosuch"),
+        ("ReqCores", "x", "scontrol: error: Invalid ReqCores value: x"),
+        ("contiguous", "x", "scontrol: error: Invalid contiguous value: x"),
+    ],
+)
+def test_more_bad_values_are_refused(key: str, value: str, sentence: str) -> None:
+    """Nothing is asked then."""
+    with pytest.raises(SlurmError) as caught:
+        parse((key, value))
+    assert caught.value.lines[0] == sentence
