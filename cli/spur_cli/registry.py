@@ -28,6 +28,7 @@ class Command(NamedTuple):
 
 
 _LOG_TOOL = "spur.controller.logtool"
+_MIGRATE_TOOL = "spur.migrate.tool"
 _UP_TOOL = "spur.up.tool"
 
 COMMANDS: tuple[Command, ...] = (
@@ -120,6 +121,18 @@ COMMANDS: tuple[Command, ...] = (
         module="log",
         summary="write a controller's log as JSON lines, without private text",
         executes=_LOG_TOOL,
+    ),
+    Command(
+        words=("migrate", "check"),
+        module="migrate",
+        summary="say of a site's scripts and slurm.conf what works here, what differs, what fails",
+        executes=_MIGRATE_TOOL,
+    ),
+    Command(
+        words=("migrate", "conf"),
+        module="migrate",
+        summary="write a slurm.conf as spur.toml, with a comment on each change",
+        executes=_MIGRATE_TOOL,
     ),
     Command(
         words=("node", "confirm-dead"),

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 
 from spur.slurm.optionrows import Effect, Option, Takes
 
-__all__ = ["OPTIONS", "Effect", "Option", "Takes"]
+__all__ = ["NOT_YET", "OPTIONS", "Effect", "Option", "Takes"]
 
 _MODULES = {
     "sacct": "spur.slurm.optiontables.sacct",
@@ -55,3 +55,6 @@ class _Tables(Mapping[str, tuple[Option, ...]]):
 
 OPTIONS: Mapping[str, tuple[Option, ...]] = _Tables()
 """By command, each in the order of its manual page."""
+
+NOT_YET = frozenset(("sattach", "sbcast", "scrontab", "sreport", "strigger"))
+"""Commands that have rows and are not there yet."""

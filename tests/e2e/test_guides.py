@@ -161,9 +161,10 @@ def test_administrator_s_commands_work(tmp_path: Path) -> None:
     text = "".join(shown)
     assert len(shown) >= 9
     assert "not yet" not in shown[0]
-    assert re.search(r"^spurd-n1 +agent +running", shown[2], re.MULTILINE)
-    assert re.search(r"^gpu\* +up 1-00:00:00 +1 +idle n1$", shown[5], re.MULTILINE)
-    assert "host login2 joined as login host" in shown[6]
-    assert "new disk" in shown[7]
-    assert "172800" in shown[7]
+    assert re.search(r"^train.sh +works ", shown[2], re.MULTILINE)
+    assert re.search(r"^spurd-n1 +agent +running", shown[3], re.MULTILINE)
+    assert re.search(r"^gpu\* +up 1-00:00:00 +1 +idle n1$", shown[6], re.MULTILINE)
+    assert "host login2 joined as login host" in shown[7]
+    assert "new disk" in shown[8]
+    assert "172800" in shown[8]
     assert re.search(r"^attachments_missing +0$", text, re.MULTILINE)

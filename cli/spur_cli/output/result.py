@@ -33,6 +33,8 @@ class Column(NamedTuple):
     """The heading in tables and in the parsable form."""
     is_right: bool = False
     """Numbers stand to the right."""
+    styles: tuple[tuple[str, str], ...] = ()
+    """Values and the colours that they have in tables on a terminal."""
 
 
 class Listing(NamedTuple):

@@ -5,8 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from spur_cli.output.result import Column, Listing, Record, Value
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 __all__ = ["write_table"]
 
@@ -45,7 +49,6 @@ def _write_batch(
 ) -> None:
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=None, show_header=has_header, header_style="bold", pad_edge=False)
     for column in columns:
@@ -57,7 +60,7 @@ def _write_batch(
         )
     for row in batch:
         # Text, not str: a value is never read as markup.
-        table.add_row(*(Text(_format_cell(row[column.name])) for column in columns))
+        table.add_row(*(_text(column, row[column.name]) for column in columns))
     if sys.stdout.isatty():
         Console(file=sys.stdout, highlight=False).print(table)
         return
@@ -66,6 +69,13 @@ def _write_batch(
         console.print(table)
     for line in captured.get().splitlines():
         print(line.rstrip())
+
+
+def _text(column: Column, value: Value) -> Text:
+    from rich.text import Text
+
+    shown = _format_cell(value)
+    return Text(shown, style=dict(column.styles).get(shown, ""))
 
 
 def _format_cell(value: Value) -> str:

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
-from spur.slurm.options import OPTIONS
+from spur.slurm.options import NOT_YET, OPTIONS
 from spur_cli.main import main
+from spur_cli.registry import COMMANDS
 
 
 def test_counts_are_shown_for_each_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,3 +45,8 @@ def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> No
     """Somebody asks for what is none of Slurm's commands."""
     assert main(["spur", "surface", "qsub"]) == 2
     assert "qsub" in capsys.readouterr().err
+
+
+def test_commands_that_are_not_there_are_named() -> None:
+    """Somebody adds a command, and `spur migrate` goes on to say that it is not there."""
+    assert {name for name in OPTIONS if all(row.alias != name for row in COMMANDS)} == NOT_YET
