@@ -61,6 +61,7 @@ PATH_BYTES_MAX = 4_096
 
 _BYTES_MAX = {
     "comment": 64 << 10,
+    "mail": 4 << 10,
     "notice": 4 << 10,
     "options": 64 << 10,
     "stdout": PATH_BYTES_MAX,

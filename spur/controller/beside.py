@@ -18,11 +18,13 @@ from spur.controller.attachments import NOISE_SIZE
 from spur.controller.children import Children
 from spur.controller.dispatcher import Dispatcher
 from spur.controller.front import Front
+from spur.controller.mailer import Mailer
 from spur.controller.services import HistoryDone, OrdersDone
 from spur.controller.snapshots import SnapshotProcess
 from spur.controller.statistics import Counter
 from spur.events.declare import Event
 from spur.events.envelope import Actor, Entry
+from spur.projections.mails import SendMail
 from spur.projections.react import Effect
 from spur.values.ids import HostId, JobId, NodeName
 from spur.wire.agents import AttendOrders
@@ -54,6 +56,8 @@ class Beside:
             read_blobs=self.read_blobs,
             mark_lost=lambda node, silence_ns: self._front.mark_lost(node, silence_ns),
         )
+        self.mailer = Mailer(lambda: self._front.state, self.read_blobs)
+        self._leads = False
         self.certified: tuple[bytes, int] = (b"", 0)
         """The digest of the authority's certificate, and when this controller's own ends."""
         self._counter = Counter()
@@ -77,13 +81,16 @@ class Beside:
 
     async def stop(self) -> None:
         """End the processes."""
+        await self.mailer.stop()
         if self._children is not None:
             await self._children.stop()
 
     def on_tick(self) -> None:
         """Let the dispatcher know how much time passed."""
         now_ns = self._replica.clocks.mono_ns()
-        self.dispatcher.on_tick(now_ns - self._tick_ns if self._tick_ns else 0)
+        passed_ns = now_ns - self._tick_ns if self._tick_ns else 0
+        self.dispatcher.on_tick(passed_ns)
+        self.mailer.on_tick(passed_ns / 1e9, leads=self._leads)
         self._tick_ns = now_ns
 
     # -- Services
@@ -91,12 +98,15 @@ class Beside:
         """Take agents, and let the scheduler plan."""
         self._counter.reset()
         self.dispatcher.leading(term)
+        self._leads = True
         self._tell_role(Role(leads=True, term=term))
 
     def following(self) -> None:
         """Take no agent; let the scheduler only follow."""
         self._starts = {}
         self.dispatcher.following()
+        self.mailer.following()
+        self._leads = False
         self._tell_role(Role(leads=False, term=self._replica.term))
 
     def _tell_role(self, role: Role) -> None:
@@ -110,8 +120,11 @@ class Beside:
             self._children.committed()
 
     def release(self, effect: Effect, index: int) -> None:
-        """Queue the effect for its agent."""
-        self.dispatcher.release(effect, index)
+        """Queue the effect for its agent, or for who sends mails."""
+        if isinstance(effect, SendMail):
+            self.mailer.put(effect)
+        else:
+            self.dispatcher.release(effect, index)
 
     def attend(self, request: AttendOrders, host_id: HostId, done: OrdersDone) -> None:
         """Let the dispatcher answer an agent."""

@@ -27,22 +27,23 @@ __all__ = [
     "attachments_of",
     "launch_attachments",
     "live_blobs",
+    "mail_of",
     "notice_of",
     "pack_attachments",
     "size_of",
     "unpack_attachments",
 ]
 
-SUBMITTED_NAMES = ("script", "environment", "text")
-"""What is handed in with a job."""
+SUBMITTED_NAMES = ("script", "environment", "text", "mail")
+"""What is handed in with a job; mail says about what somebody is written to, and whom."""
 
-AMENDED_NAMES = ("comment", "stdout", "notice", "options")
+AMENDED_NAMES = ("comment", "stdout", "notice", "options", "mail")
 """What may be handed in later: a "notice" is said to what runs of it, the others take the place of
 that part of "text"."""
 
-_FOR_PEOPLE = ("comment", "notice")
+_FOR_PEOPLE = ("comment", "notice", "mail")
 
-ATTACHMENT_NAMES = SUBMITTED_NAMES + AMENDED_NAMES
+ATTACHMENT_NAMES = (*SUBMITTED_NAMES[:3], *AMENDED_NAMES)
 """What a job may carry; the place of a name is its code."""
 
 _CODES = {name: code for code, name in enumerate(ATTACHMENT_NAMES)}
@@ -95,6 +96,19 @@ def launch_attachments(state: State, job_id: JobId) -> bytes:
         return packed
     found = unpack_attachments(packed)
     return pack_attachments(each for each in found if each.name not in _FOR_PEOPLE)
+
+
+def mail_of(state: State, job_id: JobId) -> bytes:
+    """Return the reference of about what a job's mails are, packed; empty for no mail.
+
+    What a task was given later counts instead of what its array has.
+    """
+    code = _CODES["mail"]
+    packed = attachments_of(state, job_id)
+    if all(record[0] != code for record in _RECORD.iter_unpack(packed)):
+        return b""
+    found = [each for each in unpack_attachments(packed) if each.name == "mail"]
+    return pack_attachments(found[-1:])
 
 
 def notice_of(state: State, job_id: JobId) -> bytes:

@@ -196,8 +196,8 @@ CLUSTER_PARAMETERS: tuple[Parameter, ...] = (
     Parameter("LogTimeFormat", TEXT, "How logs write times."),
     Parameter("MCSParameters", TEXT, "Settings of MCSPlugin."),
     Parameter("MCSPlugin", TEXT, "How jobs of different security labels are kept apart."),
-    Parameter("MailDomain", TEXT, "Domain of addresses that name none."),
-    Parameter("MailProg", TEXT, "Program that sends mail."),
+    Parameter("MailDomain", TEXT, "Domain of addresses that name none.", verdict=Verdict.HONOURED),
+    Parameter("MailProg", TEXT, "Program that sends mail.", verdict=Verdict.HONOURED),
     Parameter(
         "MaxArraySize",
         whole(1, 4_000_001),

@@ -44,7 +44,6 @@ from spur.slurm.wording import (
 )
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
-from spur.values.jobspec import encode_text
 from spur.wire.declare import Attachment, Request
 from spur.wire.jobs import JobAccepted, JobFilter, SubmitJob
 from spur_cli.registry import Command
@@ -52,7 +51,7 @@ from spur_cli.slurm.forecasting import partitions_missing, tell_forecast
 from spur_cli.slurm.people import LocalCalendar
 from spur_cli.slurm.queue import fetch_queue
 from spur_cli.slurm.session import Session, guarded
-from spur_cli.slurm.submitting import here, het_request, soft_limits, with_node_files
+from spur_cli.slurm.submitting import here, het_request, soft_limits, texts_of, with_node_files
 
 __all__ = ["run", "submit"]
 
@@ -260,7 +259,7 @@ def _submit(
             throttle=0 if array is None else array.throttle,
             hold=submission.hold,
             priority=submission.priority,
-            attachments=(*attachments, Attachment("text", encode_text(submission.text))),
+            attachments=(*attachments, *texts_of(submission.text)),
         )
     answer = session.ask(request, JobAccepted)
     if isinstance(answer, JobAccepted):

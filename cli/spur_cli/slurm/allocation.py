@@ -12,9 +12,8 @@ from spur.slurm.submission import Submission
 from spur.slurm.wording import SlurmError, detail_of, error_line, failure_of, sentence_of
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
-from spur.values.jobspec import encode_text
 from spur.values.states import JobState
-from spur.wire.declare import Attachment, Done
+from spur.wire.declare import Done
 from spur.wire.jobs import (
     CancelJob,
     JobAccepted,
@@ -29,6 +28,7 @@ from spur.wire.steps import ReleaseAllocation
 from spur_cli.slurm.forecasting import partitions_missing
 from spur_cli.slurm.session import Session
 from spur_cli.slurm.signals import Signals
+from spur_cli.slurm.submitting import texts_of
 
 if TYPE_CHECKING:
     from spur_cli.slurm.staying import Staying
@@ -115,7 +115,7 @@ def obtain(
             throttle=0,
             hold=submission.hold,
             priority=submission.priority,
-            attachments=(Attachment("text", encode_text(submission.text)),),
+            attachments=texts_of(submission.text),
         ),
         JobAccepted,
         held_with=signals,

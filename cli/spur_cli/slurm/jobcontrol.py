@@ -11,6 +11,7 @@ from spur.slurm.columns.jobline import counted_from_ns
 from spur.slurm.jobids import JobName, parse_job_name, split_names
 from spur.slurm.jobupdates import JobUpdate, parse_job_update
 from spur.slurm.layers import Layer
+from spur.slurm.mailtypes import mail_content
 from spur.slurm.statewords import LIVE_STATES
 from spur.slurm.wording import SlurmError, sentence_of
 from spur.values.arrays import TaskSet, format_tasks
@@ -263,6 +264,9 @@ def _change(session: Session, name: JobName, asked: JobUpdate) -> Rejection | No
         text = fetch_texts(session, (name.job_id,)).get(name.job_id)
         options = dict(text.options if text is not None else ()) | dict(asked.options)
         attachments += (Attachment("options", encode_options(tuple(options.items()))),)
+        if dict(asked.options).keys() & {"mail-type", "mail-user"}:
+            mail = mail_content(options.items())
+            attachments += (Attachment("mail", mail),) if mail else ()
     return done(session, UpdateJob(name.job_id, name.tasks, asked.changes, attachments))
 
 

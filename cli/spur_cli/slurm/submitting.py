@@ -9,11 +9,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from spur.slurm.mailtypes import mail_content
 from spur.slurm.rlimits import LIMIT_NAMES
 from spur.slurm.submission import Place, Submission
 from spur.slurm.wording import SlurmError, error_line, failure_of
 from spur.values.hostlist import parse_hostlist
-from spur.values.jobspec import encode_text
+from spur.values.jobspec import JobText, encode_text
 from spur.wire.declare import Attachment
 from spur.wire.jobs import HetComponent, SubmitHetJob
 from spur_cli import calling
@@ -58,10 +59,17 @@ def het_request(
         text = each.text
         if not components:
             text = replace(text, components=tuple(other.text.options for other in submissions))
-        attachments.append(Attachment("text", encode_text(text)))
+        attachments.extend(texts_of(text))
         places = tuple(range(first, len(attachments)))
         components.append(HetComponent(each.spec, each.hold, each.priority, places))
     return SubmitHetJob(tuple(components), tuple(attachments))
+
+
+def texts_of(text: JobText) -> tuple[Attachment, ...]:
+    """Return a job's text as it is handed in, and apart about what mails are asked for."""
+    mail = mail_content(text.options)
+    found = (Attachment("text", encode_text(text)),)
+    return (*found, Attachment("mail", mail)) if mail else found
 
 
 def with_node_files(values: Mapping[str, Any], program: str) -> dict[str, Any]:

@@ -210,8 +210,8 @@ ROWS: tuple[Option, ...] = (
     _row("job-name", "J", VALUE, "name", at.text, ("SBATCH_JOB_NAME",)),
     _row("kill-on-invalid-dep", "", VALUE, "kill_on_invalid_dep", at.yes_or_no),
     _row("licenses", "L", VALUE, "licenses", at.text),
-    _row("mail-type", "", VALUE, "mail_type", at.mail_types, (), ACCEPTED, why="no mail is sent"),
-    _row("mail-user", "", VALUE, "mail_user", at.text, (), ACCEPTED, why="no mail is sent"),
+    _row("mail-type", "", VALUE, "mail_type", at.mail_types),
+    _row("mail-user", "", VALUE, "mail_user", at.text),
     _row("mcs-label", "", VALUE, "mcs_label", at.text, (), ACCEPTED, why="there are no MCS labels"),
     _row("mem", "", VALUE, "memory_per_node", at.memory, ("SBATCH_MEM_PER_NODE",)),
     _row(
