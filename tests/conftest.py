@@ -17,6 +17,7 @@ _PASTS = {"lone_past", "past"}
 _FIRST = ("tests/e2e/",)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give each test its group, and put those that wait before those that compute."""
     for item in items:
