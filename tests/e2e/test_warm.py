@@ -28,6 +28,7 @@ from spur.slurm.wording import VERSION
 from spur.testing.errands import until
 from spur_cli.commands.link import make_names
 from spur_cli.warm.knock import COLD, LEAVE
+from spur_cli.warm.native import compiled, native_launcher
 
 ROOT = str(Path(__file__).parents[2])
 INSTALL = [ROOT, f"{ROOT}/cli", *(path for path in sys.path if path.endswith("-packages"))]
@@ -92,14 +93,20 @@ worker.work(door_of({install!r}), idle_s={idle_s})
 class World:
     """A user's private place, a launcher under some names, and a worker when one is wanted."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, kind: str) -> None:
+        self.directory, self.kind = directory, kind
         self.place = directory / "run"
         self.place.mkdir(mode=0o700)
         self.workers: list[subprocess.Popen[bytes]] = []
+        entries = directory / "entries"
+        entries.mkdir()
         for name in ("squeue", "sbatch", "srun"):
-            launcher = directory / name
-            launcher.write_text(LAUNCHER.format(python=sys.executable, install=INSTALL))
+            launcher, entry = directory / name, entries / name
+            entry.write_text(LAUNCHER.format(python=sys.executable, install=INSTALL))
+            native = None
+            if kind == "native":
+                native = native_launcher(name, entry=str(entry), install=INSTALL, mark="test")
+            launcher.write_bytes(native or entry.read_bytes())
             launcher.chmod(0o755)
 
     def environment(self, **more: str) -> dict[str, str]:
@@ -157,10 +164,12 @@ class World:
             launcher.stdout.close()
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    """Yield a place without a worker."""
-    made = World(tmp_path)
+@pytest.fixture(params=["python", "native"])
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+    """Yield a place without a worker, with launchers of one kind or the other."""
+    if request.param == "native" and compiled() is None:
+        pytest.skip("takes a C compiler")
+    made = World(tmp_path, request.param)
     yield made
     for worker in made.workers:
         worker.kill()
@@ -441,9 +450,12 @@ def test_a_worker_that_serves_nobody_ends_though_others_knock(world: World) -> N
 
 
 def peer_of(path: Path) -> int:
-    """Return which process listens."""
+    """Return which process listens; 0 while none does."""
     with socket.socket(socket.AF_UNIX) as line:
-        line.connect(str(path))
+        try:
+            line.connect(str(path))
+        except ConnectionRefusedError:
+            return 0
         pid, _, _ = struct.unpack("3i", line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
         return int(pid)
 
@@ -451,7 +463,7 @@ def peer_of(path: Path) -> int:
 def test_the_linked_names_leave_a_worker_and_say_the_same(world: World) -> None:
     """Whoever uses them notices nothing: first cold, then warm; off when told so, and in jobs."""
     names = world.directory / "names"
-    make_names(str(names))
+    make_names(str(names), native=world.kind == "native")
 
     def run(*words: str, **variables: str) -> tuple[int, str, str]:
         done = subprocess.run(
@@ -497,7 +509,7 @@ def children_s(pid: int) -> float:
 def test_of_many_commands_one_leaves_a_worker(world: World) -> None:
     """A script begins a dozen at once where there is none yet: the machine is not kept busy."""
     names = world.directory / "names"
-    make_names(str(names))
+    make_names(str(names), native=world.kind == "native")
     begun = [
         subprocess.Popen(
             [names / "squeue", "--version"], stdout=subprocess.DEVNULL, env=world.environment()
@@ -529,7 +541,7 @@ def workers_in(place: Path) -> list[int]:
 def test_no_room_for_a_worker_is_no_fault_of_the_command(world: World) -> None:
     """Somebody may have no process more: what was done is done, and its status is told."""
     names = world.directory / "names"
-    make_names(str(names))
+    make_names(str(names), native=False)
     code = (
         "import os, sys; sys.argv = ['squeue', '--version'];"
         "os.fork = lambda: (_ for _ in ()).throw(BlockingIOError(11, 'no process more'));"

@@ -1,7 +1,8 @@
 """`spur link`: make Slurm's names in a directory, for whoever puts it on their PATH.
 
 Each is a small launcher: it starts the interpreter without looking round for packages, since these
-commands are called many times and lie in known places.
+commands are called many times and lie in known places. Where there is a C compiler, those that a
+warm worker runs start no interpreter, and become their launcher in Python when none serves them.
 """
 
 from __future__ import annotations
@@ -14,10 +15,17 @@ from spur.values.errors import OperatorFault
 from spur_cli.arguments import parser_of
 from spur_cli.registry import COMMANDS, Command
 from spur_cli.warm.knock import WORDS
+from spur_cli.warm.native import compiled, native_launcher
 
 __all__ = ["closed_to_others", "make_names", "run"]
 
 MARK = "# Made by `spur link`."
+
+ENTRIES = ".entries"
+"""Directory beside the names, for the launchers in Python of those that are native."""
+
+_LOOKED_AT = 1 << 20
+"""Bytes of a file in which the mark must be; a native launcher has some thirty thousand."""
 
 _LAUNCHER = """\
 #!{python} -IS
@@ -69,11 +77,17 @@ def run(arguments: list[str], command: Command) -> int:
     """Make the launchers anew. Raises: OperatorFault when a foreign file has one of the names."""
     parser = parser_of(command)
     parser.add_argument("directory", help="where the names are made; put it on PATH")
-    directory = os.path.abspath(parser.parse_args(arguments).directory)
-    names = make_names(directory)
+    parser.add_argument(
+        "--python", action="store_true", help="no native launchers, though there is a C compiler"
+    )
+    options = parser.parse_args(arguments)
+    directory = os.path.abspath(options.directory)
+    names = make_names(directory, native=not options.python)
     sys.stderr.write(
         f'{", ".join(names)} are in {directory}\nhint: export PATH="{directory}:$PATH"\n'
     )
+    if not options.python and compiled() is None:
+        sys.stderr.write("no C compiler is here: each command takes some 10 ms longer to start\n")
     closed = closed_to_others()
     if closed:
         sys.stderr.write(f"{closed}\n")
@@ -100,8 +114,10 @@ def closed_to_others() -> str:
     return ""
 
 
-def make_names(directory: str, *others: str) -> list[str]:
+def make_names(directory: str, *others: str, native: bool = True) -> list[str]:
     """Make Slurm's names in a directory, and other ones that we are called by; return them.
+
+    Without `native` all of them are launchers in Python.
 
     Raises: OperatorFault when a file of another make has one of them, or it can't be written.
     """
@@ -114,8 +130,16 @@ def make_names(directory: str, *others: str) -> list[str]:
                 f"{directory} has {', '.join(foreign)} of another make; name another directory;"
                 " nothing was made"
             )
+        entries = os.path.join(directory, ENTRIES)
+        os.makedirs(entries, exist_ok=True)
         for name in names:
-            _write(os.path.join(directory, name))
+            entry = os.path.join(entries, name)
+            launcher = _native(name, entry) if native else None
+            if launcher is None:
+                _write(os.path.join(directory, name), _in_python(name))
+            else:
+                _write(entry, _in_python(name))
+                _write(os.path.join(directory, name), launcher)
     except OSError as error:
         raise OperatorFault(f"{directory}: {error.strerror}; nothing more was made") from error
     return names
@@ -128,14 +152,16 @@ def _aliases() -> set[str]:
 def _is_foreign(path: str) -> bool:
     try:
         with open(path, "rb") as file:
-            return MARK.encode() not in file.read(512)
+            return MARK.encode() not in file.read(_LOOKED_AT)
     except FileNotFoundError:
         return False
 
 
-def _write(path: str) -> None:
-    """Write one launcher, so that a command that starts meanwhile finds the old or the new one."""
-    name = os.path.basename(path)
+def _native(name: str, entry: str) -> bytes | None:
+    return native_launcher(name, entry=entry, install=_paths(), mark=MARK)
+
+
+def _in_python(name: str) -> bytes:
     text = _LAUNCHER.format(
         python=sys.executable,
         mark=MARK,
@@ -144,9 +170,14 @@ def _write(path: str) -> None:
         warm=_WARM if name in WORDS else "",
         leave=_LEAVE.format(leaving=_LEAVING) if name in WORDS else "",
     )
+    return text.encode()
+
+
+def _write(path: str, data: bytes) -> None:
+    """Write one launcher, so that a command that starts meanwhile finds the old or the new one."""
     scratch = f"{path}.{os.getpid()}"
-    with open(scratch, "w", encoding="utf-8") as file:
-        file.write(text)
+    with open(scratch, "wb") as file:
+        file.write(data)
         os.fchmod(file.fileno(), 0o755)
     os.replace(scratch, path)
 

@@ -1,5 +1,7 @@
 """The launcher's side: hands a command to a warm worker, or says that it must run cold.
 
+launcher.c does the same without an interpreter; whatever changes here changes there.
+
 It is all that a warm command imports, so it keeps to modules that are built in, and to `_socket`.
 """
 
@@ -10,7 +12,7 @@ import _socket
 import posix
 import sys
 
-__all__ = ["COLD", "LEAVE", "Door", "door_of", "knock"]
+__all__ = ["COLD", "LEAVE", "Door", "door_of", "knock", "words_of_door"]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ COLD = 1
 
 LEAVE = 2
 """Run it here, and leave a worker behind."""
+
+HINT = "spur_cold"
+"""Option -X of an interpreter that launcher.c started since a worker had refused."""
 
 WORDS = {
     "squeue": False,
@@ -66,7 +71,7 @@ def knock(argv: Sequence[str], install: Sequence[str]) -> int:
     """Have a worker run the command and end as it ended, or return how to run it here."""
     name = argv[0].rpartition("/")[2]
     environment = posix.environ
-    if name not in WORDS or environment.get(b"SPUR_WARM") == b"0":
+    if name not in WORDS or environment.get(b"SPUR_WARM") == b"0" or HINT in sys._xoptions:
         return COLD
     if posix.getuid() != posix.geteuid() or posix.getgid() != posix.getegid():
         return COLD
@@ -102,14 +107,17 @@ def door_of(install: Sequence[str]) -> Door | None:
             return None
         if not _is_private(base, uid):
             return None
-    rank = f"{posix.getpriority(posix.PRIO_PROCESS, 0)} {posix.sched_getscheduler(0)}"
-    with_all = "\n".join([*install, sys.executable, sys.version, rank]).encode(
-        "utf-8", "surrogateescape"
-    )
+    rank = b"\n%d %d" % (posix.getpriority(posix.PRIO_PROCESS, 0), posix.sched_getscheduler(0))
+    with_all = words_of_door(install) + rank
     with open("/proc/self/cgroup", "rb") as file:
         with_all += file.read()
     # No secret and no promise: a worker that is another one says so itself.
     return base, b"warm-%x" % (int.from_bytes(with_all, "big") % ((1 << 61) - 1))
+
+
+def words_of_door(install: Sequence[str]) -> bytes:
+    """Return what the name of a socket follows from, but for what each process finds out."""
+    return "\n".join([*install, sys.executable, sys.version]).encode("utf-8", "surrogateescape")
 
 
 def _is_private(path: bytes, uid: int) -> bool:

@@ -20,7 +20,7 @@ from spur.testing.conformance.report import (
     table,
 )
 from spur.testing.conformance.runner import run_scene
-from spur.testing.conformance.site import USERS, make_users
+from spur.testing.conformance.site import USERS, Entry, make_users
 from spur.values.errors import SpurError
 
 __all__ = ["main"]
@@ -46,6 +46,13 @@ def _parser() -> argparse.ArgumentParser:
         "--reasons", type=Path, help="why cases do not pass (default: beside the baseline)"
     )
     parser.add_argument("--verbose", action="store_true", help="tell each case as it ends")
+    parser.add_argument(
+        "--entry",
+        type=Entry,
+        choices=list(Entry),
+        default=Entry.TURNS,
+        help="how commands start (default: from case to case in turns)",
+    )
     parser.add_argument("--keep", type=Path, help="leave the cluster of the last scene here")
     return parser
 
@@ -83,6 +90,7 @@ def _run(options: argparse.Namespace) -> tuple[list[Verdict], dict[str, list[str
             cases,
             cluster=cluster,
             directory=directory,
+            entry=options.entry,
             keep=bool(options.keep),
             say=_say if options.verbose else _nothing,
         )

@@ -13,7 +13,7 @@ from spur.testing.conformance.cases import Case, Scene, Step
 from spur.testing.conformance.judge import differs
 from spur.testing.conformance.numbers import first_numbers
 from spur.testing.conformance.report import FAIL, PASS, UNSUPPORTED, Verdict
-from spur.testing.conformance.site import Ran, Site
+from spur.testing.conformance.site import Entry, Ran, Site
 
 __all__ = ["SLURM_COMMANDS", "play", "run_scene"]
 
@@ -126,6 +126,7 @@ class _Player:
 
     def judge(self, case: Case) -> Verdict:
         """Run one case and say what came of it."""
+        self.site.take_turn()
         before = dict(self.variables)
         if case.name in self.numbers:
             self.site.count_up(self.numbers[case.name])
@@ -192,10 +193,17 @@ def play(
 
 
 def run_scene(
-    scene: Scene, cases: Sequence[Case], *, cluster: Path, directory: Path, keep: bool, say: Say
+    scene: Scene,
+    cases: Sequence[Case],
+    *,
+    cluster: Path,
+    directory: Path,
+    entry: Entry,
+    keep: bool,
+    say: Say,
 ) -> tuple[list[Verdict], list[str]]:
     """Bring up a scene's cluster, run its cases and end it."""
-    site = Site(directory, cluster)
+    site = Site(directory, cluster, entry)
     try:
         site.start(scene)
         return play(scene, cases, site, say)

@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +25,7 @@ from typing import NamedTuple
 from spur.testing.conformance.cases import Scene
 from spur.values.errors import OperatorFault
 
-__all__ = ["USERS", "Ran", "Site", "make_users", "overridden"]
+__all__ = ["USERS", "Entry", "Ran", "Site", "make_users", "overridden"]
 
 USERS = {"u1": 2001, "u2": 2002, "u3": 2003, "u4": 2004}
 
@@ -89,14 +90,29 @@ def _node_of(row: Mapping[str, str]) -> str:
     return row["name"].removeprefix("spurd-")
 
 
+class Entry(StrEnum):
+    """How commands start."""
+
+    NATIVE = "native"
+    """As `spur up` makes them: by a native launcher, where there is a C compiler."""
+    PYTHON = "python"
+    TURNS = "turns"
+    """One case this way, the next one that way."""
+
+
 class Site:
     """One cluster in a directory of its own."""
 
-    def __init__(self, directory: Path, cluster: Path) -> None:
+    def __init__(self, directory: Path, cluster: Path, entry: Entry) -> None:
         self.directory = directory
+        self._entry = entry
         self._cluster = cluster
         self._up_directory = directory / "up"
-        self._bin = self._up_directory / "bin"
+        self._bins = {
+            Entry.NATIVE: self._up_directory / "bin",
+            Entry.PYTHON: directory / "bin-python",
+        }
+        self._bin = self._bins[Entry.PYTHON if entry is Entry.PYTHON else Entry.NATIVE]
         self._work = directory / "work"
         self._conf = self._up_directory / "conf" / "slurm.conf"
         text = (cluster / "slurm.conf").read_text(encoding="utf-8")
@@ -127,6 +143,7 @@ class Site:
         text = conf.read_text(encoding="utf-8")
         conf.write_text(overridden(text, {"SlurmdTimeout": str(SILENT_S)}), encoding="utf-8")
         self._spur("up", "--conf", str(conf))
+        self._tool("link", "--python", str(self._bins[Entry.PYTHON]))
         self._silence()
         self._load_accounts()
         self._await_nodes()
@@ -160,7 +177,10 @@ class Site:
                 Path(folder, f"{stem}{number}").touch()
 
     def _spur(self, *words: str) -> str:
-        command = [sys.executable, "-c", _SPUR, *words, "--dir", str(self._up_directory)]
+        return self._tool(*words, "--dir", str(self._up_directory))
+
+    def _tool(self, *words: str) -> str:
+        command = [sys.executable, "-c", _SPUR, *words]
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         if done.returncode and words[0] != "status":
             raise OperatorFault(f"spur {' '.join(words)}: {done.stderr.strip()}")
@@ -224,6 +244,11 @@ class Site:
             self.run(f"scancel {made}", user="root", environment={})
 
     # -- commands
+    def take_turn(self) -> None:
+        """Let a case begin: with commands that start in another way, if they take turns."""
+        if self._entry is Entry.TURNS:
+            (self._bin,) = (each for each in self._bins.values() if each != self._bin)
+
     @property
     def commands(self) -> frozenset[str]:
         """Which of Slurm's commands there are."""
@@ -294,7 +319,8 @@ class Site:
     def _text(self, output: bytes) -> str:
         shown = output.decode("utf-8", "backslashreplace")
         for ours, recorded in (
-            (f"{self._bin}:", ""),  # the recorded cluster's commands were those of the system
+            # The recorded cluster's commands were those of the system.
+            *((f"{each}:", "") for each in self._bins.values()),
             (str(self._conf), "@DIR@/etc/slurm.conf"),
             (str(self.directory), "@DIR@"),
         ):
