@@ -75,7 +75,7 @@ class Supervisors:
                     raise OSError(f"no supervisor can be forked: {error}") from error
                 await asyncio.sleep(PAUSE_S)
             else:
-                self._told.add(name)
+                self._note(name, warm)
                 return
 
     def watch(self, name: AttemptName) -> None:
@@ -133,6 +133,13 @@ class Supervisors:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     # -- inside
+
+    def _note(self, name: AttemptName, warm: Warm) -> None:
+        """Remember whose end the warm process tells: none, if it has ended since it said so."""
+        if self._warm is warm:
+            self._told.add(name)
+        else:
+            self.watch(name)
 
     async def _get_warm(self) -> Warm:
         async with self._warming:

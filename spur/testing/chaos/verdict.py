@@ -262,13 +262,16 @@ def _compare_sacct(stage: Stage, records: Sequence[JobRecord]) -> None:
     }
     # Named, since a window of time leaves out what never might have started.
     ids = ",".join(sorted({str(record.array_id or record.job_id) for record in records}))
-    done = subprocess.run(
-        [sys.executable, "-c", *_SACCT, ids],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment,
-    )
+    for _ in range(LOOKS):
+        done = subprocess.run(
+            [sys.executable, "-c", *_SACCT, ids],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+        )
+        if "timed out" not in done.stderr:  # on a busy machine one asks again, as a person would
+            break
     printed = Counter(int(line) for line in done.stdout.splitlines())
     expected = Counter({int(record.job_id): len(record.runs) for record in records})
     if done.returncode or printed != expected:
