@@ -80,7 +80,8 @@ class Agent:
     def __init__(self, directory: Path, settings: Settings, client: Client) -> None:
         """Take over the spool.
 
-        Raises: OperatorFault when another agent has it, or it can't be used.
+        Raises: OperatorFault when another agent has it, or it can't be used; OSError when its disk
+        does not take what is to be kept there.
         """
         self.facts: HostFacts = read_facts(settings)
         self.nodes = tuple(NodeName(node) for node in settings.nodes)
@@ -96,7 +97,11 @@ class Agent:
         self._is_closed = False
         self._cluster_name = ""
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        outboxes = {node: self.spool.outbox(node) for node in self.nodes}
+        try:
+            outboxes = {node: self.spool.outbox(node) for node in self.nodes}
+        except OSError:
+            self.spool.close()
+            raise
         self.machine = Machine(self.facts.boot_id, outboxes)
         self.supervisors = Supervisors(
             self.spool, claimed=self._claimed, gone=self._gone, say=LOG.warning

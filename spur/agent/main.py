@@ -21,6 +21,7 @@ from pathlib import Path
 from spur.agent.agent import Agent
 from spur.agent.relay import Relay
 from spur.agent.renewal import renew_certificate
+from spur.agent.spool import is_full
 from spur.agent.stays import Stays
 from spur.agent.streams import Streams
 from spur.agent.whereabouts import Whereabouts
@@ -29,6 +30,7 @@ from spur.client.client import Client
 from spur.client.tls import credentials_in
 from spur.server.agentsettings import TLS_DIRECTORY, Settings, load_settings
 from spur.server.notify import Notifier
+from spur.server.once import Once
 from spur.server.process import run_daemon, run_until_stopped, tune_interpreter
 from spur.server.renewal import keep_renewed
 from spur.server.rpc import RpcServer
@@ -40,6 +42,9 @@ EXIT_OURS = 70
 """EX_SOFTWARE of sysexits(3)."""
 EXIT_REFUSED = 78
 """EX_CONFIG."""
+
+ROOM_AGAIN_S = 1.0
+"""Between two looks whether a full disk has room again."""
 
 LOG = logging.getLogger("spurd")
 
@@ -88,7 +93,7 @@ async def _run(directory: Path, settings: Settings) -> None:
     ) as client:
         cluster_id = bytes.fromhex(settings.cluster_id)
         relay = Relay(client, whereabouts.take)
-        agent = Agent(directory, settings, client) if settings.nodes else None
+        agent = await _agent(directory, settings, client) if settings.nodes else None
         streams = Streams(cluster_id=cluster_id, tls=own, agent=agent)
         stays = Stays(relay.cancel)
         server = RpcServer(
@@ -135,6 +140,22 @@ async def _run(directory: Path, settings: Settings) -> None:
         await streams.close()
         if fault is not None:
             raise fault
+
+
+async def _agent(directory: Path, settings: Settings, client: Client) -> Agent:
+    """Return the agent of this host's nodes, once its disk takes what it has to keep.
+
+    Raises: OperatorFault, OSError.
+    """
+    once = Once(LOG.warning)
+    while True:
+        try:
+            return Agent(directory, settings, client)
+        except OSError as error:
+            if not is_full(error):
+                raise
+            once.report("disk", f"{directory}: {error.strerror}: it begins when there is room")
+            await asyncio.sleep(ROOM_AGAIN_S)
 
 
 def _note(done: asyncio.Task[None], failed: asyncio.Future[BaseException]) -> None:

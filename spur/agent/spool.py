@@ -6,6 +6,7 @@ it could not do it says by an OSError, and nothing half made is ever taken for w
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -33,7 +34,7 @@ from spur.agent.manifest import (
 from spur.values.errors import OperatorFault
 from spur.values.ids import NodeName
 
-__all__ = ["OUTBOX_ID_SIZE", "Spool"]
+__all__ = ["OUTBOX_ID_SIZE", "Spool", "is_full"]
 
 OUTBOX_ID_SIZE = 16
 
@@ -57,13 +58,19 @@ _ENCODE = msgspec.msgpack.Encoder().encode
 _SLOT = msgspec.msgpack.Decoder(_Slot)
 
 
+def is_full(error: OSError) -> bool:
+    """Whether something could not be written for want of room, which may come back."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
 class Spool:
     """The directory of one agent; held by one process at a time."""
 
     def __init__(self, path: Path) -> None:
         """Make the directory if need be and lock it; clean up what was half made.
 
-        Raises: OperatorFault when another agent has it, or it can't be used.
+        Raises: OperatorFault when another agent has it, or it can't be used; OSError when the disk
+        is full.
         """
         self.path = path
         try:
@@ -71,6 +78,8 @@ class Spool:
             path.chmod(0o711)
             self._lock = os.open(path / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
+            if is_full(error):
+                raise
             raise OperatorFault(f"{path}: no spool can be kept here: {error}") from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

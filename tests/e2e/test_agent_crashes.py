@@ -493,6 +493,27 @@ def test_jobs_are_void_on_a_node_whose_disk_is_full(
     assert (notes(tmp_path, 5), notes(tmp_path, 6)) == ([], ["began", "ended"])
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root: mounts a file system")
+def test_agent_that_starts_on_a_full_disk_begins_when_there_is_room(
+    tmp_path: Path, leader: Leader, agent: AgentProcess
+) -> None:
+    """Its host came up with a full disk: it says so and waits, and nobody has to start it again."""
+    with small_disk(tmp_path / "small", 4) as disk:
+        settings = agent.directory / "spurd.toml"
+        more = f'disk_mark_mib = 0\nspool = "{disk.directory / "spool"}"\n'
+        settings.write_text(settings.read_text() + more)
+        disk.fill(0)
+        agent.start()
+        becomes(lambda: "No space left on device: it begins when there is room" in agent.words())
+        assert leader.registered == []
+        disk.clear()
+        leader.tell(job(tmp_path, 6, "true"))
+        leader.wait_for(6, ENDED)
+        agent.kill()
+        becomes(lambda: not open_below(disk.directory))
+    assert notes(tmp_path, 6) == ["began", "ended"]
+
+
 def test_no_job_runs_twice_or_is_lost_while_agents_die(
     tmp_path: Path, leader: Leader, agent: AgentProcess
 ) -> None:
