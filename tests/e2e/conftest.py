@@ -8,12 +8,18 @@ from spur.testing.past import Past, grown
 
 
 @pytest.fixture(scope="session")
-def lone_past(tmp_path_factory: pytest.TempPathFactory) -> Past:
-    """Return a single controller with a past, stopped."""
-    return grown(tmp_path_factory.mktemp("lone"), 1, 24000)
+def past_port(worker_id: str) -> int:
+    """Return the first of the ports that are this process's own."""
+    return 21600 + 20 * int(worker_id.removeprefix("gw") if worker_id != "master" else 0)
 
 
 @pytest.fixture(scope="session")
-def past(tmp_path_factory: pytest.TempPathFactory) -> Past:
+def lone_past(tmp_path_factory: pytest.TempPathFactory, past_port: int) -> Past:
+    """Return a single controller with a past, stopped."""
+    return grown(tmp_path_factory.mktemp("lone"), 1, past_port)
+
+
+@pytest.fixture(scope="session")
+def past(tmp_path_factory: pytest.TempPathFactory, past_port: int) -> Past:
     """Return three controllers with a past, stopped."""
-    return grown(tmp_path_factory.mktemp("three"), 3, 24010)
+    return grown(tmp_path_factory.mktemp("three"), 3, past_port + 10)
