@@ -125,10 +125,20 @@ _UNITS_S = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_
 _HOURS = {"midnight": 0, "elevenses": 11, "noon": 12, "fika": 15, "teatime": 16}
 
 
+def _unspelled(seconds: int) -> str:
+    return ""
+
+
 def format_moment(seconds: int, calendar: Calendar, *, empty: str = "N/A") -> str:
-    """Spell a point in time in the person's zone; 0 is `empty`."""
+    """Spell a point in time in the person's zone; 0 is `empty`.
+
+    A calendar that has a way of its own to spell one (`spelled`) is asked first.
+    """
     if seconds == 0:
         return empty
+    spelled: str = getattr(calendar, "spelled", _unspelled)(seconds)
+    if spelled:
+        return spelled
     at = calendar.moment(seconds)
     return f"{at.year:04}-{at.month:02}-{at.day:02}T{at.hour:02}:{at.minute:02}:{at.second:02}"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spur.slurm.columns.recordline import UNITS, RecordLine, alloc_cpus, record_name
@@ -90,17 +90,21 @@ def show(session: Session, arguments: list[str], viewpoint: Viewpoint) -> int:
     if values.get("batch_script"):
         _write_scripts(session, asked.runs(found))
         return 0
-    if not values.get("noheader"):
+    form = _document_form(values)
+    if not (values.get("noheader") or form):
         sys.stdout.write(table.header())
+    fields = frozenset(cell.field.name.lower() for cell in table.cells)
     lines_of = line_maker(
         session,
         viewpoint,
         found,
-        fields=frozenset(cell.field.name.lower() for cell in table.cells),
+        fields=_DOCUMENT_FIELDS if form else fields,
         window=asked.window if values.get("truncate") else None,
         unit=unit,
         converts=not values.get("noconvert"),
     )
+    if form:
+        return _write_document(session, form, asked.runs(found), lines_of, tests)
     with_steps = not values.get("allocations")
     for job, its_run in asked.runs(found):
         lines = lines_of(job, its_run)
@@ -109,6 +113,34 @@ def show(session: Session, arguments: list[str], viewpoint: Viewpoint) -> int:
                 if asked.names_line(row):
                     sys.stdout.write(table.line(row))
     return 0
+
+
+_DOCUMENT_FIELDS = frozenset(("timelimit", "reqmem", "cluster", "workdir", "comment", "submitline"))
+"""Fields whose values a document has, and that are asked for apart."""
+
+
+def _document_form(values: Values) -> str:
+    if not {"json", "yaml"} & set(values):
+        return ""
+    from spur_cli.slurm.documents import document_form
+
+    return document_form("sacct", values)
+
+
+def _write_document(
+    session: Session,
+    form: str,
+    runs: Iterable[tuple[JobRecord, RunRecord]],
+    lines_of: Callable[[JobRecord, RunRecord], list[RecordLine]],
+    tests: Sequence[Callable[[RecordLine], bool]],
+) -> int:
+    """Write records as a document."""
+    from spur.slurm.dataparser.records import record_document
+    from spur_cli.slurm.documents import write_document
+
+    first = (lines_of(job, its_run)[0] for job, its_run in runs)
+    rows = [record_document(line) for line in first if all(test(line) for test in tests)]
+    return write_document(session, form, {"jobs": rows}, ["show", "jobs"])
 
 
 # -- which

@@ -39,6 +39,13 @@ def _sdiag(session: Session, arguments: list[str]) -> int:
         sys.stdout.write("Reset scheduling statistics\n")
         return 0
     told = _ask(session, ShowStatistics(), "slurm_get_statistics")
+    if {"json", "yaml"} & set(values):
+        from spur.slurm.dataparser.statistics import statistics_document
+        from spur_cli.slurm.documents import document_form, write_document
+
+        form = document_form("sdiag", values)
+        body = {"statistics": statistics_document(told, user_name)}
+        return write_document(session, form, body, ["show", "diag"])
     sys.stdout.write(
         show_statistics(
             told,

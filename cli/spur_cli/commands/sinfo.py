@@ -48,6 +48,8 @@ def show(session: Session, arguments: list[str]) -> int:
         raise SlurmError(error_line("sinfo", f"Unrecognized option: {words[0]}"))
     values = {**session.environment_options().values, **line.values}
     _check_states(values)
+    if {"json", "yaml"} & set(values):
+        return _document(session, values)
     layout = _layout(session, line, values)
     partitions, nodes = _fetch(session, values)
     groups = group_nodes(
@@ -71,6 +73,28 @@ def show(session: Session, arguments: list[str]) -> int:
         sys.stdout.write(layout.header() + "\n")
     sys.stdout.write("".join(f"{text}\n" for text in layout.lines(groups)))
     return 0
+
+
+def _document(session: Session, values: Values) -> int:
+    """Write the lines of sinfo as a document: nodes of a partition that are in one state."""
+    from spur.slurm.dataparser.nodes import summary_document
+    from spur.slurm.dataparser.parts import seconds
+    from spur_cli.slurm.clusters import own_cluster
+    from spur_cli.slurm.documents import document_form, write_document
+
+    form = document_form("sinfo", values)
+    cluster = own_cluster(session)
+    partitions, nodes = _fetch(session, values)
+    rows = []
+    for partition in partitions:
+        by_state: dict[tuple[object, ...], list[NodeInfo]] = {}
+        for node in nodes:
+            if partition.name in node.partitions:
+                key = (node.state, node.block.gres, node.features, node.cpus, node.memory_mib)
+                by_state.setdefault(key, []).append(node)
+        rows += [summary_document(partition, members, cluster) for members in by_state.values()]
+    body = {"sinfo": rows, "last_update": seconds(time.time_ns())}
+    return write_document(session, form, body, ["show", "sinfo"], cluster)
 
 
 def _fetch(session: Session, values: Values) -> tuple[list[PartitionInfo], list[NodeInfo]]:

@@ -16,6 +16,7 @@ from spur.slurm.columns.jobs import (
     DEFAULT_FORMAT,
     LONG_FORMAT,
     START_FORMAT,
+    STATE_FORMAT,
 )
 from spur.slurm.formats import Layout, parse_format, parse_long_format
 from spur.slurm.jobids import JobName, parse_job_name, split_names
@@ -78,6 +79,8 @@ def _squeue(session: Session, arguments: list[str]) -> int:
 def _show(session: Session, line: Layer, values: Values) -> int:
     names = _job_names(values)
     wanted = _filter(session, values, names)
+    if form := _document_form(values):
+        return _document(session, values, wanted, names, form)
     if "steps" in values:
         return _steps(session, line, values, wanted)
     layout = _layout(session, line, values)
@@ -90,6 +93,42 @@ def _show(session: Session, line: Layer, values: Values) -> int:
     keys = _sort_keys(values)
     sys.stdout.write(Typesetter(layout).text(sorted_bunches(shown, keys)))
     return 0
+
+
+def _document_form(values: Values) -> str:
+    if not {"json", "yaml"} & set(values):
+        return ""
+    from spur_cli.slurm.documents import document_form
+
+    return document_form("squeue", values)
+
+
+def _document(
+    session: Session, values: Values, wanted: JobFilter | None, names: list[JobName], form: str
+) -> int:
+    """Write the jobs as a document."""
+    from spur.slurm.dataparser.jobs import job_document, state_document
+    from spur.slurm.dataparser.parts import seconds, unset
+    from spur_cli.slurm.clusters import own_cluster
+    from spur_cli.slurm.documents import write_document
+
+    cluster = own_cluster(session)
+    with_texts = not values.get("only_job_state")
+    shown: list[Bunch] = []
+    if wanted is not None:
+        shown = _bunches(session, values, wanted, names, with_texts=with_texts, cluster=cluster)
+    lines = [
+        bunch.at(place)
+        for bunch, places in sorted_bunches(shown, _sort_keys(values))
+        for place in places
+    ]
+    make = job_document if with_texts else state_document
+    body = {
+        "jobs": [make(line) for line in lines],
+        "last_backfill": unset(),
+        "last_update": seconds(time.time_ns()),
+    }
+    return write_document(session, form, body, ["show", "jobs"], cluster)
 
 
 def _cluster(session: Session, layout: Layout[JobLine]) -> str:
@@ -361,6 +400,8 @@ def _layout(session: Session, line: Layer, values: Values) -> Layout[JobLine]:
         layout = parse_long_format(fields["long_format"], BY_NAME)
     elif values.get("start"):
         layout = parse_format(START_FORMAT, BY_LETTER)
+    elif values.get("only_job_state"):
+        layout = parse_format(STATE_FORMAT, BY_LETTER)
     else:
         layout = parse_format(LONG_FORMAT if values.get("long") else DEFAULT_FORMAT, BY_LETTER)
     for name in layout.unknown:

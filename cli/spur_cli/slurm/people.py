@@ -28,10 +28,20 @@ class LocalCalendar:
     def __init__(self, now_s: int | None = None) -> None:
         """Begin at a time at which the clock then stands still; else it is the machine's."""
         self._now_s = now_s
+        form = os.environ.get("SLURM_TIME_FORMAT", "")
+        self._form = form if form == "relative" or "%" in form else ""
 
     def now(self) -> int:
         """Return the seconds since 1970."""
         return int(time.time()) if self._now_s is None else self._now_s
+
+    def spelled(self, seconds: int) -> str:
+        """Return a point in time as SLURM_TIME_FORMAT asks; nothing when it asks for nothing."""
+        if not self._form:
+            return ""
+        at = time.localtime(seconds)
+        form = _relative_form(at, time.localtime(self.now())) if self._form == "relative" else ""
+        return time.strftime(form or self._form, at)
 
     def moment(self, seconds: int) -> Moment:
         """Return what the clock on the wall shows then."""
@@ -40,6 +50,19 @@ class LocalCalendar:
     def seconds(self, moment: Moment) -> int:
         """Return when the clock shows this. Raises: OverflowError when it never does."""
         return int(time.mktime((*moment, 0, 0, -1)))
+
+
+def _relative_form(at: time.struct_time, now: time.struct_time) -> str:
+    """Return how Slurm spells a point in time by how far it is from today.
+
+    Source: slurm(1) SLURM_TIME_FORMAT; parse_time.c of Slurm, whose years have 1 000 days here too.
+    """
+    days = 1000 * (at.tm_year - now.tm_year) + at.tm_yday - now.tm_yday
+    if days in (-1, 0, 1):
+        return {-1: "Ystday %H:%M", 0: "%H:%M:%S", 1: "Tomorr %H:%M"}[days]
+    if abs(days) > 365:
+        return "%-d %b %Y"
+    return "%a %H:%M" if 1 < days <= 6 else "%-d %b %H:%M"
 
 
 @cache

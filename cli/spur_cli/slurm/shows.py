@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 
 from spur.slurm.columns.jobline import JobLine
@@ -28,7 +29,7 @@ from spur.wire.cluster import (
 from spur.wire.controllers import ControllerList, ShowControllers
 from spur.wire.jobs import JobFilter, JobView
 from spur.wire.nodes import ListNodes, NodeInfo, NodeList
-from spur.wire.partitions import ListPartitions, PartitionList
+from spur.wire.partitions import ListPartitions, PartitionInfo, PartitionList
 from spur_cli.slurm.people import LocalCalendar, user_name
 from spur_cli.slurm.queue import fetch_queue, lines_of
 from spur_cli.slurm.session import Session
@@ -87,6 +88,11 @@ def show_jobs(session: Session, line: Layer, names: list[str]) -> int:
             raise SlurmError("slurm_load_jobs error: Invalid job id specified")
         sys.stdout.write("No jobs in the system\n")
         return 0
+    if _wants_document(line):
+        from spur.slurm.dataparser.jobs import job_document
+
+        jobs = [job_document(row) for row in lines]
+        return _document(session, line, {"jobs": jobs}, "jobs")
     # What was split off an array follows it, the newest first.
     lines.sort(key=lambda row: (row.job.array_id or row.job.job_id, row.job.job_id))
     by_array: dict[int, list[str]] = {}
@@ -145,6 +151,36 @@ def _hint(rejection: Rejection) -> tuple[str, ...]:
 def _is_known(session: Session, job_id: JobId) -> bool:
     queue = fetch_queue(session, JobFilter(job_ids=(job_id,)))
     return isinstance(queue, Rejection) or bool(queue.kinds)
+
+
+def _wants_document(line: Layer) -> bool:
+    return bool({"json", "yaml"} & set(line.values))
+
+
+def _document(session: Session, line: Layer, body: dict[str, object], entity: str) -> int:
+    """Write what is shown as a document."""
+    from spur.slurm.dataparser.parts import seconds, unset
+    from spur_cli.slurm.documents import document_form, write_document
+
+    form = document_form("scontrol", line.values)
+    body["last_update"] = seconds(time.time_ns())
+    if entity == "jobs":
+        body["last_backfill"] = unset()
+    return write_document(session, form, body, ["show", entity])
+
+
+def _partition_documents(
+    session: Session, line: Layer, partitions: list[PartitionInfo], nodes: list[NodeInfo]
+) -> int:
+    from spur.slurm.dataparser.nodes import partition_document
+    from spur_cli.slurm.clusters import own_cluster
+
+    cluster = own_cluster(session)
+    rows = []
+    for part in partitions:
+        cpus = sum(node.cpus for node in nodes if part.name in node.partitions)
+        rows.append(partition_document(part, cpus, cluster))
+    return _document(session, line, {"partitions": rows}, "partitions")
 
 
 def show_steps(session: Session, line: Layer, names: list[str]) -> int:
@@ -210,6 +246,13 @@ def show_nodes(session: Session, line: Layer, names: list[str]) -> int:
             return 1
     if not nodes:
         sys.stdout.write("No nodes in the system\n")
+    if _wants_document(line):
+        from spur.slurm.dataparser.nodes import node_document
+        from spur_cli.slurm.clusters import own_cluster
+
+        cluster = own_cluster(session)
+        rows = [node_document(node, user_name, cluster) for node in nodes]
+        return _document(session, line, {"nodes": rows}, "nodes")
     details = bool(line.values.get("details"))
     for node in nodes:
         sys.stdout.write(
@@ -238,6 +281,8 @@ def show_partitions(session: Session, line: Layer, names: list[str]) -> int:
             sys.stdout.write(f"Partition {names[0]} not found\n")
             return 1
         sys.stdout.write("No partitions in the system\n")
+    if _wants_document(line):
+        return _partition_documents(session, line, shown, nodes)
     licenses = _tracked_licenses(session)
     for partition in shown:
         members = [node for node in nodes if partition.name in node.partitions]

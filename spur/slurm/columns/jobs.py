@@ -20,11 +20,15 @@ __all__ = [
     "JOB_COLUMNS",
     "LONG_FORMAT",
     "START_FORMAT",
+    "STATE_FORMAT",
     "TEXT_NAMES",
 ]
 
 DEFAULT_FORMAT = "%.18i %.9P %.8j %.8u %.2t %.10M %.6D %R"
 LONG_FORMAT = "%.18i %.9P %.8j %.8u %.8T %.10M %.9l %.6D %R"
+STATE_FORMAT = "%.18i %.8T"
+"""Of --only-job-state."""
+
 START_FORMAT = "%.18i %.9P %.8j %.8u %.2t %.19S %.6D %20Y %R"
 
 _MANUAL = "squeue(1) --format, --Format"

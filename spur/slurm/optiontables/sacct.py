@@ -67,15 +67,7 @@ ROWS: tuple[Option, ...] = (
     _row("help", "h", NOTHING, "help"),
     _row("helpformat", "e", NOTHING, "help_format"),
     _row("jobs", "j", VALUE, "jobs"),
-    _row(
-        "json",
-        "",
-        MAYBE,
-        "json",
-        environment=("SLURM_JSON",),
-        effect=REFUSED,
-        why="it is not printed so far",
-    ),
+    _row("json", "", MAYBE, "json", environment=("SLURM_JSON",)),
     _row(
         "local",
         "",
@@ -112,13 +104,5 @@ ROWS: tuple[Option, ...] = (
     _row("version", "V", NOTHING, "version"),
     _row("wckeys", "W", VALUE, "wckeys"),
     _row("whole-hetjob", "", MAYBE, "whole_hetjob"),
-    _row(
-        "yaml",
-        "",
-        MAYBE,
-        "yaml",
-        environment=("SLURM_YAML",),
-        effect=REFUSED,
-        why="it is not printed so far",
-    ),
+    _row("yaml", "", MAYBE, "yaml", environment=("SLURM_YAML",)),
 )

@@ -43,15 +43,7 @@ ROWS: tuple[Option, ...] = (
     ),
     _row("help", "h", NOTHING, "help"),
     _row("hide", "", NOTHING, "hide", effect=ACCEPTED, why="nothing is hidden"),
-    _row(
-        "json",
-        "",
-        MAYBE,
-        "json",
-        environment=("SLURM_JSON",),
-        effect=REFUSED,
-        why="it is not printed so far",
-    ),
+    _row("json", "", MAYBE, "json", environment=("SLURM_JSON",)),
     _row(
         "local",
         "",
@@ -75,13 +67,5 @@ ROWS: tuple[Option, ...] = (
     _row("uid", "u", VALUE, "uid", effect=REFUSED, why="rights come from the connection"),
     _row("verbose", "v", NOTHING, "verbose", effect=ACCEPTED, why="there is nothing more to tell"),
     _row("version", "V", NOTHING, "version"),
-    _row(
-        "yaml",
-        "",
-        MAYBE,
-        "yaml",
-        environment=("SLURM_YAML",),
-        effect=REFUSED,
-        why="it is not printed so far",
-    ),
+    _row("yaml", "", MAYBE, "yaml", environment=("SLURM_YAML",)),
 )

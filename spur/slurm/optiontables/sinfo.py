@@ -56,15 +56,7 @@ ROWS: tuple[Option, ...] = (
     _row("help", "", NOTHING, "help"),
     _row("hide", "", NOTHING, "hide", effect=ACCEPTED, why="nothing is hidden"),
     _row("iterate", "i", VALUE, "iterate", effect=REFUSED, why="it is shown once"),
-    _row(
-        "json",
-        "",
-        MAYBE,
-        "json",
-        environment=("SLURM_JSON",),
-        effect=REFUSED,
-        why="it is not printed so far",
-    ),
+    _row("json", "", MAYBE, "json", environment=("SLURM_JSON",)),
     _row("list-reasons", "R", NOTHING, "list_reasons"),
     _row(
         "local",
@@ -91,13 +83,5 @@ ROWS: tuple[Option, ...] = (
     _row("usage", "", NOTHING, "usage"),
     _row("verbose", "v", NOTHING, "verbose", effect=ACCEPTED, why="there is nothing more to tell"),
     _row("version", "V", NOTHING, "version"),
-    _row(
-        "yaml",
-        "",
-        MAYBE,
-        "yaml",
-        environment=("SLURM_YAML",),
-        effect=REFUSED,
-        why="it is not printed so far",
-    ),
+    _row("yaml", "", MAYBE, "yaml", environment=("SLURM_YAML",)),
 )

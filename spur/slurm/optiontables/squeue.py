@@ -49,15 +49,7 @@ ROWS: tuple[Option, ...] = (
     _row("hide", "", NOTHING, "hide", effect=ACCEPTED, why="nothing is hidden"),
     _row("iterate", "i", VALUE, "iterate"),
     _row("jobs", "j", MAYBE_NEXT, "jobs", aliases=("job",)),
-    _row(
-        "json",
-        "",
-        MAYBE,
-        "json",
-        environment=("SLURM_JSON",),
-        effect=REFUSED,
-        why="it is not printed so far",
-    ),
+    _row("json", "", MAYBE, "json", environment=("SLURM_JSON",)),
     _row("licenses", "L", VALUE, "licenses", environment=("SQUEUE_LICENSES",)),
     _row(
         "local",
@@ -75,14 +67,7 @@ ROWS: tuple[Option, ...] = (
     _row("nodelist", "w", VALUE, "nodes"),
     _row("noheader", "h", NOTHING, "noheader"),
     _row("notme", "", NOTHING, "notme"),
-    _row(
-        "only-job-state",
-        "",
-        NOTHING,
-        "only_job_state",
-        effect=ACCEPTED,
-        why="states are never asked for alone",
-    ),
+    _row("only-job-state", "", NOTHING, "only_job_state"),
     _row(
         "partition",
         "p",
@@ -121,13 +106,5 @@ ROWS: tuple[Option, ...] = (
     _row("user", "u", VALUE, "users", environment=("SQUEUE_USERS",), aliases=("users",)),
     _row("verbose", "v", NOTHING, "verbose", effect=ACCEPTED, why="there is nothing more to tell"),
     _row("version", "V", NOTHING, "version"),
-    _row(
-        "yaml",
-        "",
-        MAYBE,
-        "yaml",
-        environment=("SLURM_YAML",),
-        effect=REFUSED,
-        why="it is not printed so far",
-    ),
+    _row("yaml", "", MAYBE, "yaml", environment=("SLURM_YAML",)),
 )
