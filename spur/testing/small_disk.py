@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,9 @@ from pathlib import Path
 __all__ = ["SmallDisk", "small_disk"]
 
 MIB = 1 << 20
+
+GONE_S = 10.0
+"""How long processes on a file system may take to be gone after they were killed."""
 
 
 class SmallDisk:
@@ -42,4 +46,14 @@ def small_disk(directory: Path, size_mib: int) -> Iterator[SmallDisk]:
     try:
         yield SmallDisk(directory)
     finally:
-        subprocess.run(["umount", str(directory)], check=True)
+        _unmount(directory)
+
+
+def _unmount(directory: Path) -> None:
+    """Unmount, once those are gone that were just killed; in the end without waiting for them."""
+    end_s = time.monotonic() + GONE_S
+    while time.monotonic() < end_s:
+        if subprocess.run(["umount", str(directory)], check=False).returncode == 0:
+            return
+        time.sleep(0.2)
+    subprocess.run(["umount", "--lazy", str(directory)], check=True)

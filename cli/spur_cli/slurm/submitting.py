@@ -19,7 +19,7 @@ from spur.wire.declare import Attachment
 from spur.wire.jobs import HetComponent, SubmitHetJob
 from spur_cli import calling
 
-__all__ = ["here", "het_request", "soft_limits", "with_node_files"]
+__all__ = ["here", "het_request", "soft_limits", "texts_of", "with_node_files"]
 
 SYNTAX_STATUS = 255
 """How a command exits for a value that is none."""

@@ -37,7 +37,7 @@ __all__ = ["Users", "persist"]
 PATIENCE_S = 4.0
 """How long one try waits before the next begins."""
 
-PERSISTENCE_S = 60.0
+PERSISTENCE_S = 180.0
 """How long a request is asked again before the cluster counts as dead."""
 
 PAUSE_S = 0.1
