@@ -51,6 +51,8 @@ class Kind(StrEnum):
     CUT_AGENT = "cut agent"
     DEAFEN_AGENT = "deafen agent"
     MUTE_AGENT = "mute agent"
+    CUT_BETWEEN_AGENTS = "cut between agents"
+    FILL_AGENT_DISK = "fill agent's disk"
     KILL_LOGIN = "kill login agent"
     CUT_LOGIN = "cut login agent"
 
@@ -76,17 +78,22 @@ _WEIGHTS = {
     Kind.CUT_AGENT: 3,
     Kind.DEAFEN_AGENT: 2,
     Kind.MUTE_AGENT: 2,
+    Kind.CUT_BETWEEN_AGENTS: 2,
+    Kind.FILL_AGENT_DISK: 1,
     Kind.KILL_LOGIN: 1,
     Kind.CUT_LOGIN: 1,
 }
 
 _OF_CONTROLLERS = frozenset(list(Kind)[: list(Kind).index(Kind.FILL_DISK)]) | {Kind.STEP_CLOCK}
-_OF_AGENTS = frozenset(kind for kind in Kind if "agent" in kind and "login" not in kind) | {
-    Kind.KILL_WARM,
-    Kind.KILL_SUPERVISOR,
-}
+_OF_AGENTS = (
+    frozenset(kind for kind in Kind if "agent" in kind and "login" not in kind)
+    | {Kind.KILL_WARM, Kind.KILL_SUPERVISOR}
+) - {Kind.FILL_AGENT_DISK}
 
-_LONG = frozenset((Kind.CUT_AGENT, Kind.MUTE_AGENT, Kind.DEAFEN_AGENT, Kind.FREEZE_AGENT))
+_FAR = frozenset((Kind.CUT_AGENT, Kind.MUTE_AGENT, Kind.DEAFEN_AGENT, Kind.FREEZE_AGENT))
+"""These keep an agent from the controllers."""
+
+_LONG = _FAR | {Kind.CUT_BETWEEN_AGENTS, Kind.FILL_AGENT_DISK}
 """These may last longer than SlurmdTimeout."""
 
 _AGENT_WEIGHTS = {kind: weight for kind, weight in _WEIGHTS.items() if kind in _OF_AGENTS}
@@ -171,6 +178,8 @@ class Plan:
     """How far each controller's clock is off all the while."""
     small_disk: int
     """Number of the controller whose directory is a small file system."""
+    small_agent: int
+    """Number of the agent of which the same is true."""
     strikes: tuple[Strike, ...]
     jobs: tuple[PlannedJob, ...]
 
@@ -179,7 +188,8 @@ class Plan:
         yield (
             f"seed {self.seed}: {self.controllers} controllers, requeue policy {self.policy},"
             f" clocks off by {', '.join(map(str, self.skews_ms))} ms, controller"
-            f" {self.small_disk} on a small disk, {self.seconds:.0f} s"
+            f" {self.small_disk} and agent {self.small_agent} on small disks,"
+            f" {self.seconds:.0f} s"
         )
         yield from map(str, self.strikes)
         yield from map(str, self.jobs)
@@ -195,6 +205,7 @@ def draw(seed: int, *, jobs: int, seconds: float, controllers: int = 3) -> Plan:
         policy=rng.choice(list(RequeuePolicy)),
         skews_ms=tuple(rng.randint(-900, 900) for _ in range(controllers)),
         small_disk=rng.randint(1, controllers),
+        small_agent=rng.randint(1, AGENTS),
         strikes=tuple(_strikes(rng, seconds, controllers)),
         jobs=tuple(_jobs(rng, jobs, seconds)),
     )
@@ -212,7 +223,7 @@ def _strikes(rng: random.Random, seconds: float, controllers: int) -> Iterator[S
         yield _strike(rng, at_s, _WEIGHTS, controllers)
         at_s += 0.1 + rng.random() * CALM_S
     end_s = at_s + SIEGE_S + 1
-    kind = rng.choice(sorted(_LONG))
+    kind = rng.choice(sorted(_FAR))
     yield Strike(round(at_s, 3), kind, rng.randint(1, AGENTS), SIEGE_S)
     while at_s < end_s:
         at_s += 0.5 + rng.random() * CALM_S

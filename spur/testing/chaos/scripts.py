@@ -66,6 +66,9 @@ def script_of(job: PlannedJob, notes: Path, bin_directory: Path) -> bytes:
     if job.task is Task.STEPS:
         srun = shlex.quote(str(bin_directory / "srun"))
         body += f"\n{srun} -n1 true && note step\n{srun} -n1 sleep 0.1 && note step"
+    if job.task is Task.WIDE:
+        srun = shlex.quote(str(bin_directory / "srun"))
+        body += f"\n{srun} -N2 -n2 sleep 0.2 && note step"
     status = EXIT_OF_FAILING if job.task is Task.FAILING else 0
     text = _SCRIPT.format(notes=shlex.quote(str(notes)), body=body, status=status)
     return text.encode()

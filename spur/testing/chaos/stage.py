@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -49,6 +50,8 @@ SLURMD_TIMEOUT_S = 3
 SMALL_DISK_MIB = 200
 
 FIRST_MARK_MIB, SECOND_MARK_MIB = 60, 30
+
+SMALL_AGENT_MIB, AGENT_MARK_MIB = 32, 12
 
 TICK_MS = 25
 
@@ -95,6 +98,7 @@ class Stage:
         self.agents: list[AgentProcess] = []
         self.login: AgentProcess
         self.disk: SmallDisk
+        self.agent_disk: SmallDisk
 
     # -- who is where
     def agent_host(self, number: int) -> int:
@@ -209,6 +213,18 @@ class Stage:
             for member in self.controllers.members:
                 member.kill()
 
+    def keep_disks(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Copy what is on the small disks of a run that failed: they end with it."""
+        if kind is None:
+            return
+        for disk in (self.disk, self.agent_disk):
+            with suppress(FileNotFoundError):
+                disk.clear()
+            target = f"{disk.directory}-kept"
+            subprocess.run(
+                ["cp", "-a", "--sparse=always", str(disk.directory), target], check=False
+            )
+
     def _kill_supervised(self, agent: AgentProcess) -> None:
         below = [pid for each in self.supervisors(agent) for pid in (each, *descendants(each))]
         for pid in below:
@@ -237,7 +253,9 @@ class Stage:
         addresses = tuple(member.rpc_address for member in self.controllers.members)
         for number, names in enumerate(_NODES, 1):
             host = self.agent_host(number)
-            directory = self.directory / f"agent{number}"
+            is_small = number == self.plan.small_agent
+            home = self.agent_disk.directory if is_small else self.directory
+            directory = home / f"agent{number}"
             new = NewAgent(
                 directory=directory,
                 name=f"agent{number}",
@@ -245,7 +263,12 @@ class Stage:
                 controllers=addresses,
                 nodes=names,
                 address=f"{self.hosts.address(host)}:{STREAM_PORT}",
-                settings={"cpus": 8, "memory_mib": 4096, "attend_ms": 1000, "disk_mark_mib": 0},
+                settings={
+                    "cpus": 8,
+                    "memory_mib": 4096,
+                    "attend_ms": 1000,
+                    "disk_mark_mib": AGENT_MARK_MIB if is_small else 0,
+                },
             )
             enrol(client, authority, new)
             self.agents.append(AgentProcess(directory, self.hosts.prefix(host)))
@@ -266,6 +289,10 @@ def staged(directory: Path, plan: Plan) -> Iterator[Stage]:
         hosts = stack.enter_context(Hosts(plan.controllers + AGENTS + 1))
         stage = Stage(directory, plan, hosts)
         stage.disk = stack.enter_context(small_disk(directory / "disk", SMALL_DISK_MIB))
+        stage.agent_disk = stack.enter_context(
+            small_disk(directory / "agent-disk", SMALL_AGENT_MIB)
+        )
+        stack.push(stage.keep_disks)
         stack.callback(time.sleep, 0.2)
         stack.callback(stage.clear)
         stage.build()

@@ -12,16 +12,17 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from spur.controller.parent import EXIT_DISK
 from spur.testing.agentprocess import AgentProcess
 from spur.testing.chaos.plan import Kind, Strike
-from spur.testing.chaos.stage import SECOND_MARK_MIB, Stage
+from spur.testing.chaos.stage import AGENT_MARK_MIB, SECOND_MARK_MIB, Stage
 from spur.testing.controllers import ControllerProcess
 from spur.testing.live.load import Wrong
+from spur.testing.small_disk import SmallDisk
 from spur.values.errors import SpurError
 from spur.wire.cluster import ReplicaInfo, ShowReplica
 
@@ -38,6 +39,8 @@ _MODULES = {
 
 FULL_MIB = (SECOND_MARK_MIB - 8, 0)
 """What is left of a disk that fills: a little below the second mark, or nothing."""
+
+FULL_AGENT_MIB = (AGENT_MARK_MIB - 4, 0)
 
 
 class Strikes:
@@ -118,7 +121,7 @@ class Strikes:
             case Kind.MUTE_CONTROLLER:
                 return self._cut([(target, other) for other in self._others(target)])
             case Kind.FILL_DISK:
-                return self._fill()
+                return self._fill_controller()
             case Kind.STEP_CLOCK:
                 return self._step(target, strike.amount_ms)
             case _:
@@ -152,6 +155,12 @@ class Strikes:
                 return self._cut([(each, host) for each in controllers])
             case Kind.MUTE_AGENT:
                 return self._cut([(host, each) for each in controllers])
+            case Kind.CUT_BETWEEN_AGENTS:
+                others = [stage.agent_host(each + 1) for each in range(len(stage.agents))]
+                other = self._rng.choice([each for each in others if each != host])
+                return self._cut(_both([other], host))
+            case Kind.FILL_AGENT_DISK:
+                return self._fill(stage.agent_disk, FULL_AGENT_MIB)
         return _nothing
 
     # -- controllers
@@ -235,14 +244,22 @@ class Strikes:
 
         return undo
 
-    def _fill(self) -> Undo:
-        stage = self._stage
+    def _fill(self, disk: SmallDisk, left_mib: Sequence[int]) -> Undo:
         with suppress(OSError):
-            stage.disk.fill(self._rng.choice(FULL_MIB))
+            disk.fill(self._rng.choice(left_mib))
 
         def undo() -> None:
             with suppress(FileNotFoundError):
-                stage.disk.clear()
+                disk.clear()
+
+        return undo
+
+    def _fill_controller(self) -> Undo:
+        stage = self._stage
+        clear = self._fill(stage.disk, FULL_MIB)
+
+        def undo() -> None:
+            clear()
             member = stage.member(stage.plan.small_disk)
             process = member.process
             if process is not None and process.poll() == EXIT_DISK:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -11,9 +12,12 @@ from spur.testing.chaos.clients import waiting_job
 from spur.testing.chaos.plan import AGENTS, LEADER, Kind, PlannedJob, Task, draw
 from spur.testing.chaos.records import Ends, judge_jobs, judge_records
 from spur.testing.chaos.scripts import Notes
+from spur.testing.chaos.stage import Stage
 from spur.testing.hall import SPEC
+from spur.testing.live.hosts import Hosts
 from spur.testing.live.load import Wrong
 from spur.testing.simulation.linearizability import Operation, is_linearizable
+from spur.testing.small_disk import SmallDisk
 from spur.values.config import RequeuePolicy
 from spur.values.ids import JobId, PartitionName
 from spur.values.states import Hold, JobState, Reason
@@ -204,3 +208,19 @@ def test_history_of_a_waiting_job() -> None:
     assert not is_linearizable(history("done", "done", None), None, waiting_job)
     assert not is_linearizable(history("done", "done", (0, free, False)), None, waiting_job)
     assert not is_linearizable(history("done", "done", "twice"), None, waiting_job)
+
+
+def test_small_disks_of_a_run_that_failed_are_kept(tmp_path: Path) -> None:
+    """They are in memory and end with the run; somebody wants to know what a controller said."""
+    stage = Stage(tmp_path, draw(1, jobs=1, seconds=1.0), Hosts(0))
+    stage.disk, stage.agent_disk = (SmallDisk(tmp_path / name) for name in ("disk", "agent-disk"))
+    log = stage.disk.directory / "c1" / "log"
+    for directory in (log.parent, stage.agent_disk.directory):
+        directory.mkdir(parents=True)
+    log.write_text("it said this\n")
+    stage.keep_disks(None)
+    assert not (tmp_path / "disk-kept").exists()
+    stage.keep_disks(Wrong)
+    assert [path.name for path in (tmp_path / "disk-kept").iterdir()] == ["c1"]
+    assert (tmp_path / "disk-kept" / "c1" / "log").read_text() == "it said this\n"
+    assert (tmp_path / "agent-disk-kept").is_dir()
