@@ -1,17 +1,19 @@
 """A follower that was down for long: how soon it is level, and what the leader does meanwhile.
 
-    ops/bench catchup [--missed 200000] [--clients 64]
+    ops/bench catchup [--missed 200000] [--clients 64] [--apart]
 
 One of three controllers is killed. The others take changes of held jobs, an entry each, until it
 has missed so many; it is started again while the clients go on. It is level when it has committed
 what the leader had committed a moment before. The leader's rate until then is compared with its
-rate in the last seconds before.
+rate in the last seconds before. With `--apart` the leader and the clients have one core and the
+followers another, so that a follower takes from the leader only what it would as a host of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import time
 from pathlib import Path
 
@@ -62,6 +64,14 @@ class Load:
             self.done += 1
 
 
+def give_core(pid: int, core: int) -> None:
+    """Let a process, and what it has started, run on one core alone."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(task.name), {core})
+        for child in (task / "children").read_text().split():
+            give_core(int(child), core)
+
+
 async def show(controllers: Controllers, member: ControllerProcess) -> ReplicaInfo | None:
     """Return what a controller knows of itself; None when it does not answer."""
     try:
@@ -78,6 +88,11 @@ async def measure(directory: Path, options: argparse.Namespace) -> dict[str, flo
         leader = await controllers.leader()
         late = next(member for member in controllers.members if member is not leader)
         late.kill()
+        if options.apart:
+            os.sched_setaffinity(0, {0})
+            for member in controllers.members:
+                if member is not late:
+                    give_core(member.pid, int(member is not leader))
         clients = [controllers.local(leader) for _ in range(CONNECTIONS)]
         load = Load()
         async with asyncio.TaskGroup() as tasks:
@@ -89,6 +104,8 @@ async def measure(directory: Path, options: argparse.Namespace) -> dict[str, flo
             before = (load.done - done) / (time.perf_counter() - began_s)
             began_s, done = time.perf_counter(), load.done
             late.start()
+            if options.apart:
+                give_core(late.pid, 1)
             await _until_level(controllers, leader, late)
             took_s = time.perf_counter() - began_s
             meanwhile = (load.done - done) / took_s
@@ -116,12 +133,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="a follower that missed much")
     parser.add_argument("--missed", type=int, default=200_000, help="entries, at least")
     parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--apart", action="store_true", help="leader and followers on two cores")
     options = parser.parse_args()
     with scratch_directory("catchup") as scratch:
         machine = describe_machine(scratch)
         found = asyncio.run(measure(scratch / "cluster", options))
     conditions: dict[str, str | int | float | bool] = {
         "missed": options.missed,
+        "apart": options.apart,
         "before": round(found["before"]),
         "meanwhile": round(found["meanwhile"]),
     }

@@ -20,7 +20,7 @@ from spur.wire.cluster import Configured, Reconfigure
 from spur.wire.declare import Attachment
 from spur.wire.jobs import JobAccepted
 
-__all__ = ["SUBMISSION", "fill", "keep_submitting", "running_cluster"]
+__all__ = ["SUBMISSION", "fill", "keep_submitting", "running_cluster", "submit_steadily"]
 
 FIRST_PORT = 22700
 
@@ -71,6 +71,28 @@ async def keep_submitting(
             raise RuntimeError(f"a submission was refused: {answer}")
         took_s.append(time.perf_counter() - began)
         done += 1
+
+
+async def submit_steadily(client: Client, rate: float, until: float, took_s: list[float]) -> None:
+    """Submit at a fixed rate, whatever the answers take."""
+
+    async def one() -> None:
+        began = time.perf_counter()
+        answer = await client.ask(SUBMISSION, JobAccepted)
+        if not isinstance(answer, JobAccepted):
+            raise RuntimeError(f"a submission was refused: {answer}")
+        took_s.append(time.perf_counter() - began)
+
+    loop = asyncio.get_running_loop()
+    due = loop.time()
+    tasks = set()
+    while time.perf_counter() < until:
+        task = loop.create_task(one())
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        due += 1 / rate
+        await asyncio.sleep(max(0.0, due - loop.time()))
+    await asyncio.gather(*tasks)
 
 
 async def fill(clients: Sequence[Client], count: int) -> None:

@@ -18,9 +18,9 @@ from spur.client.client import Client
 from spur.testing.controllers import Controllers
 from spur.values.ids import JobId
 from spur.wire.cluster import ReplicaInfo, ShowReplica
-from spur.wire.jobs import JobAccepted, JobFilter, JobPage, QueryJobs
+from spur.wire.jobs import JobFilter, JobPage, QueryJobs
 from tests.benchmarks.figures import Figure, describe_machine, percentile, print_figures
-from tests.benchmarks.queue_load import SUBMISSION, fill, running_cluster
+from tests.benchmarks.queue_load import fill, running_cluster, submit_steadily
 from tests.benchmarks.scratch import scratch_directory
 
 ROWS_PER_SECOND = 10_000
@@ -33,28 +33,6 @@ async def show(client: Client) -> ReplicaInfo:
     if not isinstance(answer, ReplicaInfo):
         raise RuntimeError(f"a controller did not say what it is: {answer}")
     return answer
-
-
-async def submit_steadily(client: Client, rate: float, until: float, took_s: list[float]) -> None:
-    """Submit at a fixed rate, whatever the answers take."""
-
-    async def one() -> None:
-        began = time.perf_counter()
-        answer = await client.ask(SUBMISSION, JobAccepted)
-        if not isinstance(answer, JobAccepted):
-            raise RuntimeError(f"a submission was refused: {answer}")
-        took_s.append(time.perf_counter() - began)
-
-    loop = asyncio.get_running_loop()
-    due = loop.time()
-    tasks = set()
-    while time.perf_counter() < until:
-        task = loop.create_task(one())
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-        due += 1 / rate
-        await asyncio.sleep(max(0.0, due - loop.time()))
-    await asyncio.gather(*tasks)
 
 
 async def read_steadily(client: Client, until: float, took_s: list[float]) -> None:
