@@ -25,6 +25,9 @@ __all__ = ["Commands", "add_oracle", "layout_of", "our_cluster", "sides", "their
 
 DIRECTORY = Path("/tmp")
 
+IN_PYTHON = "-python"
+"""Behind the directory of commands: those whose launchers are in Python."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Commands:
@@ -65,6 +68,7 @@ def our_cluster(directory: Path, options: argparse.Namespace) -> Iterator[Comman
         up(name, numbers={}, files=files, say=progress)
         found = environment(name)
         make_names(found["PATH"], "spur")
+        make_names(f"{found['PATH']}{IN_PYTHON}", native=False)
         path = f"{found['PATH']}:/usr/bin:/bin"
         variables = {**_plain(), "SLURM_CONF": found["SLURM_CONF"], "PATH": path}
         yield Commands(name="spur", environment=variables)
@@ -92,12 +96,15 @@ def sides(directory: Path, options: argparse.Namespace) -> Iterator[list[Command
 
 
 def ways(clusters: Sequence[Commands]) -> list[Commands]:
-    """Return each cluster as it is asked: ours is the first, cold and warm."""
+    """Return each cluster as it is asked: ours is the first, cold, warm, and warm from Python."""
     ours, *others = clusters
     cold = {**ours.environment, "SPUR_WARM": "0"}
+    own, _, rest = ours.environment["PATH"].partition(":")
+    python = {**ours.environment, "PATH": f"{own}{IN_PYTHON}:{rest}"}
     return [
         replace(ours, name="spur, cold", environment=cold),
         replace(ours, name="spur, warm"),
+        replace(ours, name="spur, warm, launchers in Python", environment=python),
         *others,
     ]
 

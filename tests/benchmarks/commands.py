@@ -3,10 +3,11 @@
     ops/bench commands [--runs 20] [--pending 10000] [--separate 5000] [--oracle SLURM_CONF]
 
 Each command is a process of its own, started when the one before it has ended; the clusters take
-turns. Ours is there twice: cold (SPUR_WARM=0), as the goals mean it, and warm, run by the worker
-that commands leave behind. First with an empty queue: squeue, sbatch, srun hostname (always cold).
-Then with a long one: arrays of a thousand held tasks, each task a line of `squeue -r`; then as
-many single jobs, submitted by eight shells each, a line of `squeue` each.
+turns. Ours is there three times: cold (SPUR_WARM=0), and warm, run by the worker that commands
+leave behind, with launchers as `spur link` makes them (native where there is a C compiler) and in
+Python. First with an empty queue: squeue, sbatch, srun hostname (always cold). Then with a long
+one: arrays of a thousand held tasks, each task a line of `squeue -r`; then as many single jobs,
+submitted by eight shells each, a line of `squeue` each.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def main() -> None:
         found["squeue, empty"] = measure(asked, runs, lambda one: timed(one, "squeue")[0])
         found["sbatch, empty"] = measure(asked, runs, submit_and_cancel)
         found["srun hostname"] = measure(
-            [asked[0], *asked[2:]], runs, lambda one: timed(one, "srun", "hostname")[0]
+            [asked[0], *asked[3:]], runs, lambda one: timed(one, "srun", "hostname")[0]
         )
         for cluster in clusters:
             fill(cluster, options.pending)
