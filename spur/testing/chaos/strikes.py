@@ -37,6 +37,15 @@ _MODULES = {
     Kind.KILL_PROJECTOR: "spur.controller.projector",
 }
 
+_ENDS = frozenset(
+    (Kind.KILL_FRONT, Kind.KILL_PARENT, Kind.KILL_CONTROLLER, Kind.RESTART_CONTROLLER)
+)
+"""These end what serves on a controller."""
+
+ENDS_MAX = 2
+"""How often a controller is ended before it has served again: on a machine so busy that a start
+takes many seconds no cluster would ever be whole."""
+
 FULL_MIB = (SECOND_MARK_MIB - 8, 0)
 """What is left of a disk that fills: a little below the second mark, or nothing."""
 
@@ -56,6 +65,8 @@ class Strikes:
         self._cuts: Counter[Cut] = Counter()
         self._steps: Counter[int] = Counter()
         self._down: set[int] = set()
+        self._ended: Counter[int] = Counter()
+        """How often each controller was ended since it was last seen to serve."""
         self._hand = asyncio.Lock()
         """One thing is done at a time, though their times overlap."""
         self._began_s = time.monotonic()
@@ -76,6 +87,9 @@ class Strikes:
 
     async def _strike(self, strike: Strike) -> None:
         target = strike.target or await self._leader()
+        if strike.kind in _ENDS and not await self._may_end(target):
+            self._tell(f"{strike.kind} {target} is spared: it has not served again")
+            return
         async with self._hand:
             undo = await asyncio.to_thread(self._begin, strike, target)
         self.counts[strike.kind] += 1
@@ -91,13 +105,28 @@ class Strikes:
     async def _leader(self) -> int:
         """Return the controller that leads, or any when none says so."""
         for number in self._stage.controller_hosts:
-            with suppress(SpurError):
-                member = self._stage.member(number)
-                async with self._stage.controllers.local(member, deadline_s=0.3) as client:
-                    answer = await client.ask(ShowReplica(), ReplicaInfo)
-                if isinstance(answer, ReplicaInfo) and answer.leads:
-                    return number
+            found = await self._asked(number)
+            if found is not None and found.leads:
+                return number
         return self._rng.choice(self._stage.controller_hosts)
+
+    async def _may_end(self, number: int) -> bool:
+        """Whether a controller may be ended, or has been often enough since it served."""
+        if await self._asked(number) is not None:
+            self._ended[number] = 0
+        if self._ended[number] >= ENDS_MAX:
+            return False
+        self._ended[number] += 1
+        return True
+
+    async def _asked(self, number: int) -> ReplicaInfo | None:
+        """Return what a controller says of itself; None when it does not answer."""
+        member = self._stage.member(number)
+        with suppress(SpurError):
+            async with self._stage.controllers.local(member, deadline_s=0.3) as client:
+                answer = await client.ask(ShowReplica(), ReplicaInfo)
+            return answer if isinstance(answer, ReplicaInfo) else None
+        return None
 
     def _begin(self, strike: Strike, target: int) -> Undo:
         """Strike; return what undoes it."""
