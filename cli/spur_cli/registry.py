@@ -163,6 +163,12 @@ COMMANDS: tuple[Command, ...] = (
         alias="salloc",
     ),
     Command(
+        words=("scrontab",),
+        module="scrontab",
+        summary="show and change the jobs that come again",
+        alias="scrontab",
+    ),
+    Command(
         words=("sbatch",),
         module="sbatch",
         summary="submit a batch script",

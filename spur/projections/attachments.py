@@ -43,7 +43,7 @@ that part of "text"."""
 
 _FOR_PEOPLE = ("comment", "notice", "mail")
 
-ATTACHMENT_NAMES = (*SUBMITTED_NAMES[:3], *AMENDED_NAMES)
+ATTACHMENT_NAMES = (*SUBMITTED_NAMES[:3], *AMENDED_NAMES, "crontab")
 """What a job may carry; the place of a name is its code."""
 
 _CODES = {name: code for code, name in enumerate(ATTACHMENT_NAMES)}
@@ -127,7 +127,7 @@ def size_of(packed: bytes) -> int:
 
 def live_blobs(state: State) -> Iterator[bytes]:
     """Yield the digest of every blob that some row refers to."""
-    for table in (state.jobs, state.arrays):
+    for table in (state.jobs, state.arrays, state.crontabs):
         for row in table.rows.values():
             for record in _RECORD.iter_unpack(row.attachments):
                 yield record[2]

@@ -47,6 +47,7 @@ __all__ = [
     "GroupReasonRow",
     "JobRow",
     "next_job_id",
+    "take_job_id",
 ]
 
 REASONS_STATED_COUNTER = "reasons-stated-ns"
@@ -100,7 +101,7 @@ def next_job_id(state: State) -> JobId:
     return JobId(counter(state, JOB_ID_COUNTER) + 1)
 
 
-def _take_job_id(state: State, job_id: JobId) -> None:
+def take_job_id(state: State, job_id: JobId) -> None:
     """Move the counter on to this id, which must be the next."""
     due = next_job_id(state)
     if job_id != due:
@@ -114,7 +115,7 @@ def apply_job_submitted(state: State, at: At, event: JobSubmitted) -> None:
     job_id = event.job_id
     if event.het_size and (job_id != event.het_id + event.het_offset or event.tasks is not None):
         raise IllegalTransition(f"job {job_id} is no component {event.het_offset} of a het job")
-    _take_job_id(state, job_id)
+    take_job_id(state, job_id)
     shared = state.shared
     uid = shared.number(event.uid)
     packed = pack_attachments(at.attachments[place] for place in event.attachments)
@@ -161,7 +162,7 @@ def apply_job_submitted(state: State, at: At, event: JobSubmitted) -> None:
 @applies(JobTasksSplit)
 def apply_job_tasks_split(state: State, at: At, event: JobTasksSplit) -> None:
     """Move tasks from one pending job to a new one, which has the same past."""
-    _take_job_id(state, event.job_id)
+    take_job_id(state, event.job_id)
     run = run_in(state, event.from_id, Phase.PENDING)
     job = state.jobs[event.from_id]
     if job.tasks is None:

@@ -36,6 +36,7 @@ from spur.projections.arrays import ArrayJobs
 from spur.projections.attachments import BlobBytes
 from spur.projections.cluster import ClusterRow, ConfigRow, HostRow, RoleKey, RoleRow, newborn
 from spur.projections.counters import CounterRow
+from spur.projections.crontabs import CrontabRow
 from spur.projections.dependencies import (
     DependencyRow,
     awaited_ends,
@@ -225,6 +226,8 @@ class State:
             self.array_blob_bytes,
             EncodedOfArrays(self.encoded_views, self.array_jobs, self.dependents_of),
         )
+        #: Users' crontabs, by uid.
+        self.crontabs: Table[int, CrontabRow] = Table("crontabs", int, CrontabRow, journal)
         self._declare_runs(journal)
 
     def _declare_runs(self, journal: Journal) -> None:

@@ -326,7 +326,13 @@ CLUSTER_PARAMETERS: tuple[Parameter, ...] = (
     Parameter("SchedulerParameters", WORDS, "How jobs are scheduled."),
     Parameter("SchedulerTimeSlice", COUNT16, "Seconds that a time slice lasts."),
     Parameter("SchedulerType", TEXT, "Which scheduler there is."),
-    Parameter("ScronParameters", WORDS, "Whether and how scrontab is there."),
+    Parameter(
+        "ScronParameters",
+        WORDS,
+        "Whether and how scrontab is there.",
+        verdict=Verdict.HONOURED,
+        values=("ENABLE",),
+    ),
     Parameter(
         "SelectType",
         TEXT,

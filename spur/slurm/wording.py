@@ -101,6 +101,7 @@ _WORDINGS = {
     "invalid-qos": Wording("Invalid qos specification", 2066),
     "invalid-gres": Wording("Invalid generic resource (gres) specification", 2072),
     "unsupported": Wording("Requested operation not supported on this system", 2035),
+    "cron-disabled": Wording("scrontab is disabled on this cluster", 2036),
     "requeue-disabled": Wording("Requested operation is presently disabled", 2036),
     "invalid-dependency": Wording("Circular job dependency", 2092),
     "invalid-deadline": Wording(_BAD_TIME, 2051),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from spur.events.crontabs import CronRepeated
 from spur.events.jobs import (
     ArrayThrottled,
     JobDependencyJudged,
@@ -89,6 +90,25 @@ def fold_job_submitted(rows: Rows, at: At, event: JobSubmitted) -> None:
     is_free = event.hold is Hold.NONE and spec.dependency is None
     eligible_ns = max(at.time_ns, spec.begin_ns) if is_free else None
     rows.runs.insert(_open_run(job_id, 0, at, eligible_ns=eligible_ns))
+
+
+@folds(CronRepeated)
+def fold_cron_repeated(rows: Rows, at: At, event: CronRepeated) -> None:
+    """Add the next job of a crontab's entry, equal to the one before in all else."""
+    job_id = event.job_id
+    rows.jobs.insert(
+        rows.jobs[event.from_id,]
+        | {
+            "job_id": job_id,
+            "run": 0,
+            "hold": Hold.NONE.value,
+            "begin_ns": event.begin_ns,
+            "submit_time_ns": at.time_ns,
+            "submit_index": at.index,
+            "purge_time_ns": None,
+        }
+    )
+    rows.runs.insert(_open_run(job_id, 0, at, eligible_ns=event.begin_ns))
 
 
 @folds(JobTasksSplit)

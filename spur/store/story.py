@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, select
 
 from spur.events.codec import decode_envelope
+from spur.events.crontabs import CronEntryEnded, CronRepeated
 from spur.events.declare import Event
 from spur.events.envelope import Entry
 from spur.events.jobs import (
@@ -301,6 +302,18 @@ def tell_run_stopped(event: RunStopped, job_id: int) -> str:
 def tell_run_suspended(event: RunSuspended, job_id: int) -> str:
     """Tell that it stands still."""
     return f"{_run(event.run)} is suspended"
+
+
+@tells(CronRepeated)
+def tell_cron_repeated(event: CronRepeated, job_id: int) -> str:
+    """Tell that the next of a crontab's jobs waits."""
+    return f"it follows job {event.from_id}, as its crontab says"
+
+
+@tells(CronEntryEnded)
+def tell_cron_entry_ended(event: CronEntryEnded, job_id: int) -> str:
+    """Tell that none follows."""
+    return "it was the last of its crontab's entry"
 
 
 @tells(RunNotified)

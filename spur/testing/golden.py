@@ -12,9 +12,10 @@ from spur.consensus.disk import OsDisk
 from spur.consensus.genesis import load_genesis, store_genesis
 from spur.consensus.ledger import Ledger
 from spur.events.envelope import Entry, EntryKind
+from spur.slurm.crontab import parse_cron_time
 from spur.testing.accounts import add_account, add_association, add_user, number, remove
 from spur.testing.builders import CLUSTER, GENESIS, SMALL_CONFIG
-from spur.testing.hall import SPEC, STEP, USER, Hall
+from spur.testing.hall import SPEC, STEP, USER, Hall, submission
 from spur.testing.requests import random_request
 from spur.testing.steplives import StepLives
 from spur.values.accounts import Subject
@@ -34,8 +35,10 @@ from spur.wire.cluster import (
     RemoveHost,
     SetParameter,
 )
+from spur.wire.crontabs import CronAsk, SetCrontab
 from spur.wire.declare import Attachment
 from spur.wire.jobs import (
+    CancelJob,
     HoldJob,
     JobChanges,
     NotifyJob,
@@ -73,6 +76,8 @@ def golden_story(*, checked: bool = True) -> list[Entry]:
     _tell_one_life(hall)
     _tell_of_a_step(hall)
     _tell_of_accounts(hall)
+    _tell_of_a_crontab(hall)
+    cluster.ask(Reconfigure((ConfigFile("spur.toml", text),)))
     lives.run(_STEPS)
     confirmed = 'name = "hall"\nmin_job_age_s = 30\nrequeue_policy = "confirmed"'
     text = SMALL_CONFIG.replace('name = "hall"', confirmed)
@@ -97,6 +102,35 @@ def golden_story(*, checked: bool = True) -> list[Entry]:
     _tell_of_tokens(hall)
     cluster.ask(Checkpoint(), CLUSTER)
     return cluster.entries
+
+
+_WITH_CRONTABS = """\
+ClusterName=hall
+SlurmctldHost=ctl
+ScronParameters=enable
+NodeName=n[1-4] CPUs=64 RealMemory=512000
+PartitionName=gpu Nodes=n[1-4] Default=YES
+PartitionName=debug Nodes=n1
+"""
+
+
+def _tell_of_a_crontab(hall: Hall) -> None:
+    """Let a job come again, and its entry end."""
+    cluster = hall.cluster
+    cluster.ask(Reconfigure((ConfigFile("slurm.conf", _WITH_CRONTABS),)))
+    text = Attachment("crontab", b"* * * * * look")
+    attachments = (text, *submission(SPEC).attachments)
+    entry = CronAsk(parse_cron_time("* * * * *"), SPEC, tuple(range(1, len(attachments))))
+    answer = cluster.ask(SetCrontab("UTC0", (entry,), attachments), USER)
+    if isinstance(answer, Rejection):
+        raise ValueError(answer.text)
+    (known,) = cluster.state.crontabs[USER.uid].entries
+    hall.tick(61)
+    hall.end(hall.start(known.job_id))
+    hall.tick()
+    (known,) = cluster.state.crontabs[USER.uid].entries
+    cluster.ask(CancelJob(known.job_id, None), USER)
+    hall.tick()
 
 
 def _tell_of_tokens(hall: Hall) -> None:

@@ -98,6 +98,7 @@ _ROWS = (
     ),
     _row("invalid-gres", Fault.CALLER, Retry.NEVER, 1, "generic resources that can't be read"),
     _row("unsupported", Fault.CALLER, Retry.NEVER, 1, "nothing here does this"),
+    _row("cron-disabled", Fault.CALLER, Retry.NEVER, 1, "the site has no crontabs"),
     _row("requeue-disabled", Fault.CALLER, Retry.NEVER, 1, "the job never runs a second time"),
     _row("job-pending", Fault.CALLER, Retry.NEVER, 1, "the job has not started"),
     _row("not-suspended", Fault.CALLER, Retry.NEVER, 1, "the job is not suspended"),

@@ -259,10 +259,13 @@ def test_the_file_is_private(tmp_path: Path) -> None:
 
 PASSED_OVER = (
     "cluster.",
+    "crontab.entry-ended",
+    "crontab.set",
     "entity.",
     "host.",
     "node.",
     "partition.",
+    "run.notified",
     "run.report-voided",
     "run.signalled",
     "step.reported",
