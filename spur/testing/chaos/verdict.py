@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
+from spur.agent.stream import AWAITED_S
 from spur.client.client import Client
 from spur.consensus.disk import OsDisk
 from spur.consensus.genesis import load_genesis
@@ -58,8 +59,8 @@ __all__ = ["Verdict", "await_ends", "judge"]
 PATIENCE_S = 60.0
 """Within which a healed cluster must have all nodes, and all jobs must have ended."""
 
-LEFT_S = 15.0
-"""How long a node may take to clear up what ended."""
+LEFT_S = AWAITED_S + 15.0
+"""How long a node may take to clear up what ended: a step whose srun is gone waits for it."""
 
 LOOKS = 8
 
