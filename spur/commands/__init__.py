@@ -16,7 +16,11 @@ from spur.commands import (
     clock,
     cluster,
     controllers,
+<<<<<<< HEAD
     crontabs,
+=======
+    factors,
+>>>>>>> eca992b (sprio shows the factors that priorities are made of, in each partition)
     forecasts,
     hetjobs,
     history,
@@ -43,7 +47,11 @@ SUBJECTS = (
     clock,
     cluster,
     controllers,
+<<<<<<< HEAD
     crontabs,
+=======
+    factors,
+>>>>>>> eca992b (sprio shows the factors that priorities are made of, in each partition)
     forecasts,
     hetjobs,
     history,

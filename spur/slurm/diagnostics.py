@@ -32,6 +32,7 @@ MESSAGES: dict[str, tuple[str, int]] = {
     "job.submit": ("REQUEST_SUBMIT_BATCH_JOB", 4003),
     "job.update": ("REQUEST_UPDATE_JOB", 3001),
     "jobs.cancel": ("REQUEST_KILL_JOBS", 5033),
+    "jobs.factors": ("REQUEST_PRIORITY_FACTORS", 2026),
     "jobs.query": ("REQUEST_JOB_INFO", 2003),
     "jobs.read-texts": ("REQUEST_JOB_INFO_SINGLE", 2021),
     "license.list": ("REQUEST_LICENSE_INFO", 1021),

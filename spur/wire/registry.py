@@ -17,7 +17,11 @@ from spur.wire import (
     agents,
     cluster,
     controllers,
+<<<<<<< HEAD
     crontabs,
+=======
+    factors,
+>>>>>>> eca992b (sprio shows the factors that priorities are made of, in each partition)
     forecasts,
     history,
     jobs,
@@ -48,7 +52,11 @@ SUBJECTS = (
     agents,
     cluster,
     controllers,
+<<<<<<< HEAD
     crontabs,
+=======
+    factors,
+>>>>>>> eca992b (sprio shows the factors that priorities are made of, in each partition)
     forecasts,
     history,
     jobs,

@@ -6,14 +6,16 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from spur.slurm.columns.jobline import JobLine, priority
+from spur.slurm.columns.jobline import JobLine
 from spur.slurm.columns.priorities import BY_LETTER, PriorityLine, Weights, default_format
 from spur.slurm.formats import Layout, parse_format
 from spur.slurm.jobids import split_names
 from spur.slurm.wording import SlurmError, error_line, sentence_of
 from spur.values.errors import Rejection
+from spur.values.ids import JobId
 from spur.values.states import Hold, JobState, Reason
 from spur.wire.cluster import ConfigInfo, ShowConfig
+from spur.wire.factors import FactorList, FactorView, QueryFactors
 from spur.wire.jobs import JobFilter
 from spur_cli.registry import Command
 from spur_cli.slurm.people import user_id
@@ -23,6 +25,9 @@ from spur_cli.slurm.session import Session, guarded
 __all__ = ["run"]
 
 Values = Mapping[str, Any]  # as `Layer.values`
+
+FACTOR_JOBS = 1000
+"""Jobs of one question about factors."""
 
 _WAITING_FOR_OTHERS = (str(Reason.BEGIN_TIME), str(Reason.DEPENDENCY), str(Reason.ARRAY_TASK_LIMIT))
 """Reasons of jobs that nobody ranks yet."""
@@ -122,6 +127,7 @@ def _lines(
     if isinstance(queue, Rejection):
         raise SlurmError(f"slurm_load_priority_factors error: {sentence_of(queue)}")
     partitions = split_names(values.get("partitions", ""))
+    chosen: list[JobLine] = []
     for line in lines_of(session, queue):
         job = line.job
         if wanted and wanted.isdisjoint((job.job_id, job.array_id)):
@@ -130,20 +136,37 @@ def _lines(
             continue
         if job.hold is not Hold.NONE or line.reason in _WAITING_FOR_OTHERS:
             continue
-        for name in job.spec.partitions:
+        chosen.append(line)
+    factors = _factors(session, [line.job.job_id for line in chosen])
+    for line in chosen:
+        for name in line.job.spec.partitions:
             if not partitions or name in partitions:
-                yield PriorityLine(line, name, weights)
+                own = factors.get((line.job.job_id, name), ())
+                yield PriorityLine(line, name, weights, own)
 
 
-_KEYS: dict[str, Callable[[JobLine, str], Any]] = {
-    "i": lambda line, partition: line.job.job_id,
-    "N": lambda line, partition: line.job.spec.nice,
-    "r": lambda line, partition: partition,
-    "u": lambda line, partition: line.user(line.job.uid),
-    "Y": lambda line, partition: priority(line),
-    "y": lambda line, partition: priority(line),
+def _factors(
+    session: Session, jobs: list[JobId]
+) -> dict[tuple[JobId, str], tuple[FactorView, ...]]:
+    """Return what the priorities of jobs are made of, by job and partition."""
+    found: dict[tuple[JobId, str], tuple[FactorView, ...]] = {}
+    for first in range(0, len(jobs), FACTOR_JOBS):
+        page = session.ask(QueryFactors(tuple(jobs[first : first + FACTOR_JOBS])), FactorList)
+        if isinstance(page, Rejection):
+            raise SlurmError(f"slurm_load_priority_factors error: {sentence_of(page)}")
+        found.update({(row.job_id, row.partition): row.factors for row in page.rows})
+    return found
+
+
+_KEYS: dict[str, Callable[[JobLine, PriorityLine], Any]] = {
+    "i": lambda line, row: line.job.job_id,
+    "N": lambda line, row: line.job.spec.nice,
+    "r": lambda line, row: row.partition,
+    "u": lambda line, row: line.user(line.job.uid),
+    "Y": lambda line, row: row.points,
+    "y": lambda line, row: row.points,
 }
-"""What a letter of --sort sorts by; the other factors are all alike."""
+"""What a letter of --sort sorts by, but for those of single factors."""
 
 
 class _Reversed:
@@ -170,7 +193,7 @@ def _key(values: Values) -> Callable[[PriorityLine], list[Any]]:
         for word in words:
             of = _KEYS.get(word[-1])
             if of is not None:
-                value = of(line.job, line.partition)
+                value = of(line.job, line)
                 found.append(_Reversed(value) if word.startswith("-") else value)
         return [*found, line.job.job.job_id]
 

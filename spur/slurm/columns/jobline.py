@@ -36,6 +36,7 @@ __all__ = [
     "OVER_SUBSCRIBE",
     "PRIORITY_LEAST",
     "JobLine",
+    "age_points",
     "alloc_node",
     "array_job_id",
     "array_task_id",
@@ -286,12 +287,18 @@ def priority(line: JobLine) -> int:
 def points(line: JobLine) -> float:
     """Return what its rank is made of, its age until now or its start included."""
     job = line.job
+    return job.points + age_points(line)
+
+
+def age_points(line: JobLine) -> float:
+    """Return the points that it has for the time that it waits, or waited."""
+    job = line.job
     if not line.age_weight or job.priority is not None or job.dependency is not None:
-        return job.points
+        return 0.0
     until_ns = job.start_ns or job.end_ns or line.now_ns
     waited_s = max(until_ns - max(job.since_ns, job.spec.begin_ns), 0) // _NS
     aged_s = waited_s // line.age_period_s * line.age_period_s
-    return job.points + line.age_weight * min(aged_s / line.age_max_s, 1.0)
+    return line.age_weight * min(aged_s / line.age_max_s, 1.0)
 
 
 def priority_fraction(line: JobLine) -> str:
