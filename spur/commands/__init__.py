@@ -16,11 +16,8 @@ from spur.commands import (
     clock,
     cluster,
     controllers,
-<<<<<<< HEAD
     crontabs,
-=======
     factors,
->>>>>>> eca992b (sprio shows the factors that priorities are made of, in each partition)
     forecasts,
     hetjobs,
     history,
@@ -47,11 +44,8 @@ SUBJECTS = (
     clock,
     cluster,
     controllers,
-<<<<<<< HEAD
     crontabs,
-=======
     factors,
->>>>>>> eca992b (sprio shows the factors that priorities are made of, in each partition)
     forecasts,
     hetjobs,
     history,

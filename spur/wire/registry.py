@@ -17,11 +17,8 @@ from spur.wire import (
     agents,
     cluster,
     controllers,
-<<<<<<< HEAD
     crontabs,
-=======
     factors,
->>>>>>> eca992b (sprio shows the factors that priorities are made of, in each partition)
     forecasts,
     history,
     jobs,
@@ -52,11 +49,8 @@ SUBJECTS = (
     agents,
     cluster,
     controllers,
-<<<<<<< HEAD
     crontabs,
-=======
     factors,
->>>>>>> eca992b (sprio shows the factors that priorities are made of, in each partition)
     forecasts,
     history,
     jobs,
