@@ -38,6 +38,8 @@ class JobUpdate(NamedTuple):
     """When a running job shall end: its time limit follows; None for no such change."""
     touches: bool = False
     """Whether something was named that changes nothing here."""
+    takes_operator: bool = False
+    """Whether only operators may name it."""
 
     @property
     def is_empty(self) -> bool:
@@ -103,6 +105,7 @@ def parse_job_update(pairs: list[tuple[str, str]], calendar: Calendar) -> JobUpd
         tuple(options.items()),
         end_ns,
         touches,
+        any(key.lower() in _OPERATORS for key, _ in pairs),
     )
 
 
@@ -301,11 +304,12 @@ _REFUSED = {
 }
 """Keys that Slurm refuses to users as well; what it refuses them with."""
 
-_TOUCHED = frozenset(
-    {"admincomment", "delayboot", "resetaccruetime", "sitefactor", "user", "userid", "wckey"}
-)
+_OPERATORS = frozenset({"admincomment", "sitefactor"})
+"""Keys that operators alone may name."""
+
+_TOUCHED = _OPERATORS | {"delayboot", "resetaccruetime", "user", "userid", "wckey"}
 """Keys that are taken and change nothing here."""
 
 _KNOWN = frozenset(
-    {*_KEYS, *_ASKS, *_TEXTS, *_OPTIONS, *_REFUSED, *_TOUCHED, "dependency", "endtime", "gres"}
+    {*_KEYS, *_ASKS, *_TEXTS, *_OPTIONS, *_REFUSED, *_TOUCHED} | {"dependency", "endtime", "gres"}
 )

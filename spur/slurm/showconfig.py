@@ -261,7 +261,8 @@ def show_config(
 
     `facts` is what the cluster knows by itself: NEXT_JOB_ID, BOOT_TIME and the like.
     """
-    known = {each.name: each.value for each in parameters} | _of_settings(settings) | dict(facts)
+    given = {each.name: each.value for each in parameters}
+    known = dict(facts) | given | _of_settings(settings)
     lines = [f"Configuration data as of {now}"]
     lines += (f"{name:<23} = {value}" for name, value in _rows(settings, known))
     return "\n".join(lines) + "\n"

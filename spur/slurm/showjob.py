@@ -22,7 +22,7 @@ from spur.slurm.timespec import (
 from spur.values.config import GresPool
 from spur.values.hostlist import format_hostlist
 from spur.values.ids import NodeName
-from spur.values.states import Hold, JobState
+from spur.values.states import Hold, JobState, Reason
 from spur.values.tres import Per, cpu_mask
 
 __all__ = ["Details", "show_job"]
@@ -102,8 +102,12 @@ def _times(line: JobLine) -> Iterator[str]:
         f"TimeMin={format_long_limit(spec.time_limit_min_s) if spec.time_limit_min_s else 'N/A'}"
     )
     yield f"SubmitTime={submit} EligibleTime={_moment(line, _eligible_s(line))}"
-    waits = job.state is JobState.PENDING and (at.start_s(line) or job.hold is not Hold.NONE)
-    yield f"AccrueTime={'Unknown' if waits else _moment(line, _eligible_s(line))}"
+    waits = job.state is JobState.PENDING and (
+        job.spec.begin_ns > line.now_ns or job.hold is not Hold.NONE
+    )
+    # Slurm lets no task of a throttled array grow older by waiting.
+    is_unknown = waits or (line.tasks is not None and job.throttle)
+    yield f"AccrueTime={'Unknown' if is_unknown else _moment(line, _eligible_s(line))}"
     yield (
         f"StartTime={_moment(line, at.start_s(line))} EndTime={_moment(line, at.end_s(line))} "
         f"Deadline={at.deadline(line)}"
@@ -120,6 +124,10 @@ def _eligible_s(line: JobLine) -> int:
     job = line.job
     begin_ns = job.spec.begin_ns
     if job.hold is not Hold.NONE and begin_ns <= line.now_ns:
+        return 0
+    if job.state is JobState.PENDING and (
+        job.dependency is not None or line.reason == Reason.ARRAY_TASK_LIMIT
+    ):
         return 0
     return max(begin_ns, job.since_ns) // _NS
 

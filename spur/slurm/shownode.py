@@ -5,11 +5,11 @@ Source: scontrol(1) show node, show partition; transcripts of Slurm 22.05.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from spur.slurm.sizes import format_memory
 from spur.slurm.timespec import Calendar, format_long_duration, format_moment
-from spur.values.config import GresPool, OverSubscribe
+from spur.values.config import GresPool, OverSubscribe, PartitionBlock
 from spur.values.tres import gpu_indexes
 from spur.wire.nodes import NodeInfo
 from spur.wire.partitions import PartitionInfo
@@ -270,15 +270,7 @@ def _partition_lines(
         f"State={partition.state} TotalCPUs={cpus} TotalNodes={partition.node_count} "
         "SelectTypeParameters=NONE"
     )
-    defaults = [
-        f"{word}={value}"
-        for word, value in (
-            ("DefCpuPerGPU", block.cpus_per_gpu),
-            ("DefMemPerGPU", block.memory_per_gpu_mib),
-        )
-        if value is not None
-    ]
-    yield f"JobDefaults={','.join(defaults) or NULL}"
+    yield f"JobDefaults={_job_defaults(block)}"
     yield (
         f"{_memory(block.memory_per_cpu_mib, block.memory_per_node_mib, 'Def')} "
         f"{_memory(block.memory_per_cpu_mib_max, block.memory_per_node_mib_max, 'Max')}"
@@ -288,5 +280,22 @@ def _partition_lines(
         f"billing={cpus}{_gpus_of(members)}"
     )
     yield f"TRES={','.join(part for part in (held if cpus else '', licenses) if part)}"
+    yield from _powers(others)
     if "TRESBillingWeights" in others:
         yield f"TRESBillingWeights={others['TRESBillingWeights']}"
+
+
+def _job_defaults(block: PartitionBlock) -> str:
+    defaults = (
+        ("DefCpuPerGPU", block.cpus_per_gpu),
+        ("DefMemPerGPU", block.memory_per_gpu_mib),
+    )
+    told = (f"{word}={value}" for word, value in defaults if value is not None)
+    return ",".join(told) or NULL
+
+
+def _powers(others: Mapping[str, str]) -> Iterator[str]:
+    """Tell after which times nodes are powered, where the partition has its own."""
+    names = ("ResumeTimeout", "SuspendTimeout", "SuspendTime")
+    if any(name in others for name in names):
+        yield " ".join(f"{name}={others.get(name, 'GLOBAL')}" for name in names)

@@ -257,6 +257,8 @@ def _ending(queue: Queue, asked: JobUpdate, end_ns: int) -> JobUpdate:
 
 
 def _change(session: Session, name: JobName, asked: JobUpdate) -> Rejection | None:
+    if asked.takes_operator and not session.is_root:
+        return Rejection("not-permitted", "this takes an operator")
     if asked.unreadable:
         return Rejection(asked.unreadable, "a part of it cannot be")
     attachments = asked.attachments

@@ -53,7 +53,14 @@ def config_text(session: Session) -> str:
     now = format_moment(calendar.now(), calendar)
     if info.settings is None:
         return f"Configuration data as of {now}\n"
+    nodes = fetch_nodes(session)
+    gres = {
+        pool.name
+        for node in ([] if isinstance(nodes, Rejection) else nodes)
+        for pool in node.block.gres
+    }
     facts = {
+        "GresTypes": ",".join(sorted(gres)),
         "BOOT_TIME": format_moment(info.configured_ns // _NS, calendar),
         "MaxNodeCount": str(info.node_count),
         "NEXT_JOB_ID": str(info.next_job_id),

@@ -195,3 +195,9 @@ def test_more_bad_values_are_refused(key: str, value: str, sentence: str) -> Non
     with pytest.raises(SlurmError) as caught:
         parse((key, value))
     assert caught.value.lines[0] == sentence
+
+
+def test_some_keys_are_for_operators() -> None:
+    """A site's factor, and what administrators note."""
+    assert parse(("sitefactor", "5")).takes_operator
+    assert not parse(("delayboot", "5")).takes_operator
