@@ -19,11 +19,11 @@ from spur.projections.cluster import settings_of
 from spur.projections.partitions import default_partition
 from spur.projections.state import State
 from spur.values.arrays import TaskSet
-from spur.values.config import PartitionState
+from spur.values.config import OverSubscribe, PartitionState
 from spur.values.dependencies import CONDITIONS_MAX
 from spur.values.errors import Rejection
 from spur.values.ids import PartitionName
-from spur.values.jobspec import JobSpec, ResourceAsk, decode_text
+from spur.values.jobspec import JobSpec, ResourceAsk, Sharing, decode_text
 from spur.values.tres import Per
 from spur.wire.declare import Attachment
 from spur.wire.jobs import SubmitJob
@@ -114,6 +114,10 @@ def placed_spec(state: State, spec: JobSpec, context: Context) -> JobSpec | Reje
             )
         spec = msgspec.structs.replace(spec, partitions=(default,))
     ask = with_default_memory(state, spec.partitions[0], spec.ask)
+    block = None if (row := state.partitions.get(spec.partitions[0])) is None else row.block
+    if block is not None and block.over_subscribe is OverSubscribe.EXCLUSIVE:
+        if ask.sharing in (Sharing.PARTITION, Sharing.OVERSUBSCRIBE):
+            ask = msgspec.structs.replace(ask, sharing=Sharing.EXCLUSIVE)
     if ask is not spec.ask:
         spec = msgspec.structs.replace(spec, ask=ask)
     is_operator = role_of(state, context.actor) >= Role.OPERATOR

@@ -8,7 +8,7 @@ Source: squeue(1) --sort; transcripts of Slurm 22.05.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from spur.slurm.bunches import Bunch
 from spur.slurm.columns import jobline as at
 from spur.slurm.columns.jobline import JobLine
+from spur.values.ids import JobId
 from spur.values.states import JobState
 
 __all__ = ["DEFAULT_SORT", "START_SORT", "SortKey", "parse_sort", "sorted_bunches"]
@@ -140,10 +141,30 @@ def parse_sort(text: str) -> list[SortKey]:
     return keys
 
 
+def _slots(bunches: Iterable[Bunch]) -> dict[JobId, JobId]:
+    """Return where started tasks stand among jobs: in place of what was left of their array.
+
+    The first that started has the array's place; what is left then comes behind all jobs that there
+    were by that time, and so on. Source: transcripts of Slurm 22.05.
+    """
+    started: dict[JobId, list[JobId]] = {}
+    for bunch in bunches:
+        job = bunch.line.job
+        if job.array_id and job.start_ns:
+            started.setdefault(job.array_id, []).append(job.job_id)
+    found: dict[JobId, JobId] = {}
+    for array_id, jobs in started.items():
+        ordered = sorted(jobs)
+        found.update(zip(ordered, [array_id, *ordered[:-1]], strict=True))
+    return found
+
+
 def sorted_bunches(
     bunches: Iterable[Bunch], keys: Sequence[SortKey]
 ) -> Iterator[tuple[Bunch, Sequence[int]]]:
     """Yield all lines in order: of which bunch they are, and which of it."""
+    bunches = list(bunches)
+    slots = _slots(bunches)
     if any(key.is_own for key in keys):
         bunches = [single for bunch in bunches for single in bunch.apart()]
     elif any(key.value is _ranked for key in keys):
@@ -156,7 +177,7 @@ def sorted_bunches(
         if len(equal) == 1:
             yield equal[0], _settled(equal[0])
         else:
-            yield from _merged(equal)
+            yield from _merged(equal, slots)
 
 
 def _equally_ranked(bunch: Bunch) -> Iterable[Bunch]:
@@ -189,7 +210,7 @@ def _settled(bunch: Bunch) -> Sequence[int]:
     return places[::-1] if is_newest_first else places
 
 
-def _ranks(bunch: Bunch, places: Iterable[int]) -> list[_Rank]:
+def _ranks(bunch: Bunch, places: Iterable[int], slots: Mapping[JobId, JobId]) -> list[_Rank]:
     """Return the ranks of lines of a bunch."""
     line = bunch.line
     start = -at.start_s(line)
@@ -199,6 +220,8 @@ def _ranks(bunch: Bunch, places: Iterable[int]) -> list[_Rank]:
         numbers = [(first, bunch.tasks[place]) for place in places]
     elif bunch.owns:
         numbers = [(bunch.owns[place].job_id, 0) for place in places]
+    elif line.job.job_id in slots:
+        numbers = [(slots[line.job.job_id], line.job.job_id)]
     else:
         major, minor = _number(line)
         is_turned = line.job.het_id and line.job.state is JobState.PENDING
@@ -208,10 +231,16 @@ def _ranks(bunch: Bunch, places: Iterable[int]) -> list[_Rank]:
     return [(start, 1, 0, major, minor) for major, minor in numbers]
 
 
-def _merged(bunches: list[Bunch]) -> Iterator[tuple[Bunch, Sequence[int]]]:
+def _merged(
+    bunches: list[Bunch], slots: Mapping[JobId, JobId]
+) -> Iterator[tuple[Bunch, Sequence[int]]]:
     """Yield the lines of bunches that are equal in all keys, in their settled order."""
     spans = sorted(
-        (_ranks(bunch, _settled(bunch)[:1])[0], _ranks(bunch, _settled(bunch)[-1:])[0], which)
+        (
+            _ranks(bunch, _settled(bunch)[:1], slots)[0],
+            _ranks(bunch, _settled(bunch)[-1:], slots)[0],
+            which,
+        )
         for which, bunch in enumerate(bunches)
     )
     if all(span[1] <= after[0] for span, after in pairwise(spans)):
@@ -221,7 +250,7 @@ def _merged(bunches: list[Bunch]) -> Iterator[tuple[Bunch, Sequence[int]]]:
     found = sorted(
         (rank, which, place)
         for which, bunch in enumerate(bunches)
-        for place, rank in enumerate(_ranks(bunch, range(bunch.size)))
+        for place, rank in enumerate(_ranks(bunch, range(bunch.size), slots))
     )
     for which, lines in groupby(found, key=itemgetter(1)):
         yield bunches[which], [place for _, _, place in lines]

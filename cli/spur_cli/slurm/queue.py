@@ -112,7 +112,7 @@ def fetch_queue(session: Session, wanted: JobFilter) -> Queue | Rejection:
         queue.aging = (page.age_weight, page.age_max_s, page.age_period_s)
         after = page.next
     queue.out = _fetch_out(session, queue)
-    if any(job.spec.time_limit_s is None for job, _ in queue.kinds.values()):
+    if any(job.spec.time_limit_s is None or job.spec.ask.gres for job, _ in queue.kinds.values()):
         listed = session.ask(ListPartitions(), PartitionList)
         if isinstance(listed, Rejection):
             return listed
@@ -220,6 +220,8 @@ def _line_maker(
     tasks_letters = int(letters) if letters.isascii() and letters.isdigit() else TASKS_LETTERS
 
     def make(job: JobView, text: JobText | None) -> JobLine:
+        info = queue.partitions.get(job.partition or job.spec.partitions[0])
+        block = None if info is None else info.block
         return JobLine(
             job=job,
             tasks=job.tasks,
@@ -232,6 +234,8 @@ def _line_maker(
             text=text,
             cluster=cluster,
             tasks_letters=tasks_letters,
+            cpus_per_gpu=0 if block is None else block.cpus_per_gpu or 0,
+            memory_per_gpu_mib=0 if block is None else block.memory_per_gpu_mib or 0,
             age_weight=queue.aging[0],
             age_max_s=queue.aging[1],
             age_period_s=queue.aging[2],

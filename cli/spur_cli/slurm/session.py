@@ -157,7 +157,8 @@ class Session:
 
     # -- output
     def complain(self, text: str) -> None:
-        """Write an error that does not end the command."""
+        """Write an error that does not end the command; bytes that are no text as they can be."""
+        text = text.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
         sys.stderr.write(f"{self.program}: error: {text}\n")
 
     # -- the cluster

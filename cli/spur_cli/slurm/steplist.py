@@ -68,7 +68,7 @@ def fetch_steps(session: Session, wanted: JobFilter) -> list[StepLine] | Rejecti
             line_of_step(job, step, now_ns, calendar, user_name)
             for step in started.get(job.job_id, ())
         ]
-        if job.spec.batch:
+        if job.spec.batch and not job.het_offset:  # the first component has the script
             lines.append(batch_line(job, now_ns, calendar, user_name))
         lines.append(extern_line(job, now_ns, calendar, user_name))
     return lines

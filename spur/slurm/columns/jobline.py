@@ -45,6 +45,7 @@ __all__ = [
     "comment",
     "counted_from_ns",
     "cpus",
+    "cpus_per_gpu",
     "cpus_per_task",
     "deadline",
     "dependency",
@@ -64,6 +65,7 @@ __all__ = [
     "job_id",
     "licenses_held",
     "max_nodes",
+    "memory_per_gpu",
     "min_cpus",
     "min_memory",
     "node_list",
@@ -135,6 +137,9 @@ class JobLine(NamedTuple):
     """Waiting time at which age is full."""
     age_period_s: int = 1
     """In steps of which it grows."""
+    cpus_per_gpu: int = 0
+    """What its partition gives with each GPU."""
+    memory_per_gpu_mib: int = 0
     foreseen: StartView | None = None
     """When and where it would start, as far as anybody can tell."""
 
@@ -468,8 +473,26 @@ def min_cpus(line: JobLine) -> str:
 def min_memory(line: JobLine) -> str:
     """Return the memory asked of a node or for a CPU."""
     ask = line.job.spec.ask
-    memory_mib = 0 if ask.memory_per is Per.GPU else max(ask.memory_mib, 0)
-    return format_memory(memory_mib) if line.converts else f"{memory_mib}M"
+    # What GPUs bring with them takes the place of the default once the job has them.
+    comes_with_gpus = ask.memory_is_default and any(share.gpus for share in line.job.shares)
+    memory_mib = 0 if comes_with_gpus or ask.memory_per is Per.GPU else max(ask.memory_mib, 0)
+    return format_memory(memory_mib) if line.converts or not memory_mib else f"{memory_mib}M"
+
+
+def cpus_per_gpu(line: JobLine) -> str:
+    """Return how many CPUs come with each GPU, or N/A."""
+    ask = line.job.spec.ask
+    count = ask.cpus_per_gpu or (line.cpus_per_gpu if ask.cpus_per_task <= 1 else 0)
+    return f"gpu:{count}" if count and gpus(line) else "N/A"
+
+
+def memory_per_gpu(line: JobLine) -> str:
+    """Return how much memory in MiB comes with each GPU, or N/A."""
+    ask = line.job.spec.ask
+    memory_mib = line.memory_per_gpu_mib if ask.memory_is_default else 0
+    if ask.memory_per is Per.GPU:
+        memory_mib = ask.memory_mib
+    return f"gpu:{memory_mib}" if memory_mib > 0 and gpus(line) else "N/A"
 
 
 def gpus(line: JobLine) -> dict[str, int]:

@@ -99,8 +99,6 @@ def full_name(line: StepLine) -> str:
     job = line.job
     if job.tasks is not None:
         first = f"{job.array_id}_{job.tasks.first}"
-    elif job.het_id:
-        first = f"{job.het_id}+{job.het_offset}"
     else:
         first = str(job.job_id)
     return f"{first}.{step_name(line.step_id)}"
@@ -151,7 +149,9 @@ STEP_COLUMNS: tuple[Column[StepLine], ...] = (
         "CpuFreq",
         "",
         "CPU_FREQ",
-        lambda line: "Unknown-Unknown:Unknown" if line.step_id >= 0 else "0-0:0",
+        lambda line: (
+            "0-0:0" if line.step_id in (BATCH_STEP, EXTERN_STEP) else "Unknown-Unknown:Unknown"
+        ),
     ),
     _row("Network", "", "NETWORK", NULL),
     _row("ResvPort", "", "RESV_PORTS", NULL),

@@ -60,6 +60,19 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[Step, ...] = ()
     cleanup: tuple[Step, ...] = ()
     vars: dict[str, str] = {}
+    read_only: bool = False
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether others may run at the same time: it only looks, or all of it is refused."""
+        return self.read_only or not (
+            self.setup
+            or self.cleanup
+            or any(
+                step.command is None or step.capture or step.exit_code in (0, "timeout")
+                for step in self.steps
+            )
+        )
 
 
 class Scene(msgspec.Struct, frozen=True, kw_only=True):

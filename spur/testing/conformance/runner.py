@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from itertools import groupby
 from pathlib import Path
@@ -43,6 +44,10 @@ SLURM_COMMANDS = frozenset(
 """Commands of Slurm; a case that needs one that is not there is unsupported."""
 
 POLL_S = 0.2
+
+AT_ONCE = 3
+"""Cases that run at the same time, where they change nothing: one processor works for the command
+while another one does for the controller."""
 
 NOT_HONOURED = "not honoured yet"
 """What Spur says of an option that it knows and refuses."""
@@ -124,6 +129,15 @@ class _Player:
                 failed.append(f"{step.command or step.wait}: {reason}")
         return failed
 
+    def judge_at_once(self, cases: Iterable[Case]) -> Iterator[Verdict]:
+        """Run cases that change nothing, several at a time; yield what came of them, in order."""
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            yield from pool.map(lambda case: self._apart().judge(case), cases)
+
+    def _apart(self) -> _Player:
+        """Return another who knows what this one captured, and captures for itself."""
+        return _Player(self.site, dict(self.variables), {})
+
     def judge(self, case: Case) -> Verdict:
         """Run one case and say what came of it."""
         self.site.take_turn()
@@ -184,11 +198,12 @@ def play(
     failed = player.set_up(scene.setup)
     for reason in failed:
         say(f"{scene.scene}: setup: {reason}")
-    verdicts = []
-    for case in cases:
-        verdict = player.judge(case)
-        verdicts.append(verdict)
-        say(f"{verdict.verdict:11} {verdict.name}  {verdict.detail}".rstrip())
+    verdicts: list[Verdict] = []
+    for changes_nothing, group in groupby(cases, key=lambda case: case.changes_nothing):
+        alike = list(group)
+        for verdict in player.judge_at_once(alike) if changes_nothing else map(player.judge, alike):
+            verdicts.append(verdict)
+            say(f"{verdict.verdict:11} {verdict.name}  {verdict.detail}".rstrip())
     return verdicts, failed
 
 

@@ -38,6 +38,10 @@ SILENT_NODES = frozenset({"x1"})
 COMMAND_S = 60.0
 """How long one command may take. Source: the longest wait of the recordings is 40 s."""
 
+IN_STEPS = {"PriorityCalcPeriod": "60"}
+"""Priorities age in steps. No scene was recorded for longer than one step of the recorded site; a
+busy machine takes longer to replay it."""
+
 SILENT_S = 5
 """SlurmdTimeout until the scene begins, so that the silent nodes are soon taken for lost."""
 
@@ -135,7 +139,7 @@ class Site:
             text = path.read_text(encoding="utf-8").replace("@DIR@", str(self.directory))
             if path.name == "slurm.conf":
                 first = {"FirstJobId": str(scene.first_job_id)}
-                text = overridden(text, {**first, **scene.config_overrides})
+                text = overridden(text, {**first, **IN_STEPS, **scene.config_overrides})
             if path.name == "gres.conf":
                 self._make_devices(text)
             (source / path.name).write_text(text, encoding="utf-8")

@@ -192,7 +192,8 @@ RUNS = "alpha  0:06     19:54\nbeta   1:04   1:58:56\nwaits  0:00     10:00\n"
     [
         ("alpha  0:14     19:46\nbeta   1:12   1:58:48\nwaits  0:00     10:00\n", True),
         ("alpha  0:14     19:46\nbeta   1:13   1:58:47\nwaits  0:00     10:00\n", True),
-        ("alpha  0:14     19:46\nbeta   1:44   1:58:16\nwaits  0:00     10:00\n", False),
+        ("alpha  0:14     19:46\nbeta   1:24   1:58:36\nwaits  0:00     10:00\n", True),
+        ("alpha  0:14     19:46\nbeta   9:44   1:50:16\nwaits  0:00     10:00\n", False),
         ("alpha  0:14     19:46\nbeta   1:12   1:58:48\nwaits  0:00     20:00\n", False),
         ("alpha 0:14      19:46\nbeta   1:12   1:58:48\nwaits  0:00     10:00\n", False),
         ("alpha  0:14    19:46\nbeta   1:12   1:58:48\nwaits  0:00     10:00\n", False),
