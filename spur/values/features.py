@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, TypeAlias
 
-__all__ = ["ANY_NODE", "Alternative", "Test", "has_features", "parse_features"]
+__all__ = ["ANY_NODE", "WAYS_MAX", "Alternative", "Test", "has_features", "parse_features"]
 
 Test: TypeAlias = str | tuple["Test", ...]
 """A feature; or "&" or "|" followed by the tests of which all, or one, must hold."""
@@ -24,6 +24,9 @@ _TOKENS = re.compile(r"[^\s,&|*()\[\]!]+|[,&|*()\[\]]|.", re.DOTALL)
 
 _DEPTH_MAX = 32
 """Brackets within brackets."""
+
+WAYS_MAX = 256
+"""Ways to meet one constraint: each pair of alternatives that must both hold multiplies them."""
 
 
 class Alternative(NamedTuple):
@@ -86,6 +89,8 @@ class _Reader:
             return found[0]
         plain = [ways[0].every for ways in found if len(ways) == 1 and not ways[0].some]
         if is_choice or len(plain) < len(found):
+            if sum(map(len, found)) > WAYS_MAX:
+                raise ValueError(f"constraint {self._text!r} has more than {WAYS_MAX} ways to meet")
             return tuple(way for ways in found for way in ways)
         return (Alternative(("|", *plain), ()),)
 
@@ -94,6 +99,8 @@ class _Reader:
         ways = self._one()
         while self._take("&", ","):
             others = self._one()
+            if len(ways) * len(others) > WAYS_MAX:
+                raise ValueError(f"constraint {self._text!r} has more than {WAYS_MAX} ways to meet")
             ways = tuple(
                 Alternative(_and(way.every, other.every), way.some + other.some)
                 for way in ways
