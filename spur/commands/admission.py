@@ -14,6 +14,7 @@ from spur.commands.licenses import refuse_licenses
 from spur.commands.nodeasks import refuse_nodes, with_default_memory
 from spur.commands.partitionlimits import refuse_by_partitions
 from spur.commands.permissions import Role, role_of
+from spur.commands.submitlimits import refuse_over_submit_limits
 from spur.projections.attachments import AMENDED_NAMES, SUBMITTED_NAMES
 from spur.projections.cluster import settings_of
 from spur.projections.partitions import default_partition
@@ -150,8 +151,11 @@ def refuse_submission(
     settings = settings_of(state)
     if len(state.jobs) + come > settings.job_count_max:
         return _over("job-count-max", settings.job_count_max, len(state.jobs) + come)
-    return _refuse_array(request, settings.array_size_max) or refuse_by_partitions(
-        state, request, context
+    jobs = come if request.tasks is None else request.tasks.count
+    return (
+        _refuse_array(request, settings.array_size_max)
+        or refuse_over_submit_limits(state, spec, uid=context.actor.uid, come=jobs)
+        or refuse_by_partitions(state, request, context)
     )
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "held_by_scope",
     "held_of",
     "limits_of",
+    "line_of_job",
     "scopes_of",
 ]
 
@@ -176,7 +177,7 @@ def _read(state: State, spec: JobSpec, uid: int, partition: PartitionName) -> tu
             if row.subject is _QOS:
                 found += _of_row(row, qos.settings, scopes.get(row.of, ()))
     known = {(limit.of, limit.what) for limit in found}
-    line = _line(state, uid, spec, partition)
+    line = line_of_job(state, uid, spec, partition)
     for key in line:
         scopes = {_Of.GROUP: ("association", *key), _Of.OWN: ("own", *line[0])}
         here = [
@@ -213,7 +214,7 @@ def _qos_scopes(spec: JobSpec, uid: int) -> dict[_Of, Scope]:
     }
 
 
-def _line(
+def line_of_job(
     state: State, uid: int, spec: JobSpec, partition: PartitionName
 ) -> tuple[AssociationKey, ...]:
     """Return the association that a job counts for, and those above it, the nearest first."""
@@ -231,7 +232,7 @@ def _line(
 
 def scopes_of(state: State, spec: JobSpec, uid: int, partition: PartitionName) -> tuple[Scope, ...]:
     """Return every scope that a job counts in, once it runs in a partition."""
-    line = _line(state, uid, spec, partition)
+    line = line_of_job(state, uid, spec, partition)
     own = (("own", *line[0]),) if line else ()
     return (
         *_qos_scopes(spec, uid).values(),

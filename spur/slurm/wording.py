@@ -70,6 +70,7 @@ class Wording(NamedTuple):
 
 
 _NO_NODES = "Requested node configuration is not available"
+_POLICY = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
 _BAD_TIME = "Requested time limit is invalid (missing or exceeds some limit)"
 
 _WORDINGS = {
@@ -102,6 +103,11 @@ _WORDINGS = {
     "invalid-gres": Wording("Invalid generic resource (gres) specification", 2072),
     "unsupported": Wording("Requested operation not supported on this system", 2035),
     "cron-disabled": Wording("scrontab is disabled on this cluster", 2036),
+    "qos-grp-submit-limit": Wording(_POLICY, 2050, "QOSGrpSubmitJobsLimit"),
+    "qos-max-submit-per-account": Wording(_POLICY, 2050, "QOSMaxSubmitJobPerAccountLimit"),
+    "qos-max-submit-per-user": Wording(_POLICY, 2050, "QOSMaxSubmitJobPerUserLimit"),
+    "assoc-grp-submit-limit": Wording(_POLICY, 2050, "AssocGrpSubmitJobsLimit"),
+    "assoc-max-submit-limit": Wording(_POLICY, 2050, "AssocMaxSubmitJobLimit"),
     "requeue-disabled": Wording("Requested operation is presently disabled", 2036),
     "invalid-dependency": Wording("Circular job dependency", 2092),
     "invalid-deadline": Wording(_BAD_TIME, 2051),

@@ -187,6 +187,37 @@ _ROWS = (
     _row("in-use", Fault.CALLER, Retry.NEVER, 1, "others need what would be removed"),
     _row("default-account", Fault.CALLER, Retry.NEVER, 1, "it is the default account of its user"),
     _row("invalid-qos", Fault.CALLER, Retry.NEVER, 1, "the job may not use this QOS"),
+    _row(
+        "qos-grp-submit-limit", Fault.CALLER, Retry.NEVER, 1, "the QOS has as many jobs as it may"
+    ),
+    _row(
+        "qos-max-submit-per-account",
+        Fault.CALLER,
+        Retry.NEVER,
+        1,
+        "the account has as many jobs of the QOS as it may",
+    ),
+    _row(
+        "qos-max-submit-per-user",
+        Fault.CALLER,
+        Retry.NEVER,
+        1,
+        "the user has as many jobs of the QOS as they may",
+    ),
+    _row(
+        "assoc-grp-submit-limit",
+        Fault.CALLER,
+        Retry.NEVER,
+        1,
+        "the account has as many jobs as it may",
+    ),
+    _row(
+        "assoc-max-submit-limit",
+        Fault.CALLER,
+        Retry.NEVER,
+        1,
+        "the user has as many jobs of the account as they may",
+    ),
     _row("unknown-host", Fault.CALLER, Retry.NEVER, 1, "no host has this name"),
     _row("unknown-token", Fault.CALLER, Retry.NEVER, 1, "no join token is this one"),
     _row("token-ended", Fault.CALLER, Retry.NEVER, 1, "the join token was used, or has ended"),

@@ -199,9 +199,13 @@ def play(
     for reason in failed:
         say(f"{scene.scene}: setup: {reason}")
     verdicts: list[Verdict] = []
-    for changes_nothing, group in groupby(cases, key=lambda case: case.changes_nothing):
+
+    def changes(case: Case) -> bool:
+        return not case.changes_nothing or case.name in player.numbers
+
+    for is_alone, group in groupby(cases, key=changes):
         alike = list(group)
-        for verdict in player.judge_at_once(alike) if changes_nothing else map(player.judge, alike):
+        for verdict in map(player.judge, alike) if is_alone else player.judge_at_once(alike):
             verdicts.append(verdict)
             say(f"{verdict.verdict:11} {verdict.name}  {verdict.detail}".rstrip())
     return verdicts, failed

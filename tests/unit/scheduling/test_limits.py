@@ -199,3 +199,27 @@ def test_nodes_behind_the_first_of_another_partition_are_said_to_be_reserved() -
 def test_without_accounting_there_is_no_limit() -> None:
     """A floor that has no associations."""
     assert start(Floor(FLOOR), qos="") is Reason.NONE
+
+
+@pytest.mark.parametrize(
+    ("edit", "qos", "code"),
+    [
+        (on_qos(number("MaxSubmitJobsPerUser", 3)), "small", "qos-max-submit-per-user"),
+        (on_qos(number("MaxSubmitJobsPerAccount", 3)), "small", "qos-max-submit-per-account"),
+        (on_qos(number("GrpSubmitJobs", 3)), "small", "qos-grp-submit-limit"),
+        (on_science(number("GrpSubmitJobs", 3)), "normal", "assoc-grp-submit-limit"),
+        (on_science(number("MaxSubmitJobs", 3)), "normal", "assoc-max-submit-limit"),
+    ],
+)
+def test_jobs_beyond_a_limit_on_submission_are_refused(
+    edit: EntityEdit, qos: str, code: str
+) -> None:
+    """One job and an array of two are there; what has ended does not count."""
+    floor = limited(edit)
+    first = floor.submit(account="lab", qos=qos, by=ADA)
+    floor.submit(account="lab", qos=qos, by=ADA, array=TaskSet(((1, 2, 1),)))
+    with pytest.raises(ValueError, match=code):
+        floor.submit(account="lab", qos=qos, by=ADA)
+    floor.cycle()
+    floor.end(first)
+    floor.submit(account="lab", qos=qos, by=ADA)
