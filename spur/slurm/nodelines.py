@@ -15,7 +15,7 @@ from spur.slurm.timespec import Calendar
 from spur.wire.nodes import NodeInfo
 from spur.wire.partitions import PartitionInfo
 
-__all__ = ["DEFAULT_SORT", "NODE_SORT", "group_nodes", "sort_groups"]
+__all__ = ["AVAILABLE", "DEFAULT_SORT", "NODE_SORT", "group_nodes", "sort_groups"]
 
 DEFAULT_SORT = "#P,-t"
 NODE_SORT = "N"
@@ -23,10 +23,11 @@ NODE_SORT = "N"
 _NUMBERS = "cdmwIpXYZ"
 """Letters of columns that show a number, the least of the nodes'."""
 
-_AVAILABLE = ("inact", "down", "drain", "up")
+AVAILABLE = ("inactive", "down", "drain", "up")
+"""States of partitions, in the order in which sinfo sorts them."""
 
 _ORDERS: dict[str, Callable[[NodeGroup], Any]] = {
-    "a": lambda group: _AVAILABLE.index(available(group)),
+    "a": lambda group: AVAILABLE.index(available(group)),
     "H": lambda group: group.nodes[0].reason_ns // 1_000_000_000 if group.nodes else 0,
     "E": lambda group: group.nodes[0].reason if group.nodes else "",
     "S": lambda group: group.partition.block.priority_job_factor,

@@ -121,15 +121,27 @@ def submit(session: Session, arguments: list[str]) -> int:
     if settings.values.get("test_only"):
         is_quiet = "quiet" in settings.values
         return max(tell_forecast(session, each.spec, is_quiet=is_quiet) for each in submissions)
+    cluster = _cluster(session, settings)
     job_id = _submit(session, submissions, settings, script)
     if settings.values.get("parsable"):
-        sys.stdout.write(f"{job_id}\n")
+        sys.stdout.write(f"{job_id};{cluster}\n" if cluster else f"{job_id}\n")
     elif not settings.values.get("quiet"):
-        sys.stdout.write(f"Submitted batch job {job_id}\n")
+        where = f" on cluster {cluster}" if cluster else ""
+        sys.stdout.write(f"Submitted batch job {job_id}{where}\n")
     if settings.values.get("wait"):
         sys.stdout.flush()
         return _await_end(session, job_id)
     return 0
+
+
+def _cluster(session: Session, settings: Settings) -> str:
+    """Return the cluster that was named; empty when none was. Raises: SlurmError."""
+    named = settings.values.get("clusters")
+    if not named:
+        return ""
+    from spur_cli.slurm.clusters import cluster_meant
+
+    return cluster_meant(session, named)
 
 
 def _lines(session: Session, arguments: list[str]) -> tuple[list[Layer], list[str]]:

@@ -47,6 +47,12 @@ def show(session: Session, arguments: list[str]) -> int:
     if words:
         raise SlurmError(error_line("sinfo", f"Unrecognized option: {words[0]}"))
     values = {**session.environment_options().values, **line.values}
+    if "clusters" in values:
+        from spur_cli.slurm.clusters import cluster_meant
+
+        cluster = cluster_meant(session, values["clusters"])
+        if not values.get("noheader"):
+            sys.stdout.write(f"CLUSTER: {cluster}\n")
     _check_states(values)
     if {"json", "yaml"} & set(values):
         return _document(session, values)

@@ -59,8 +59,6 @@ ROWS: tuple[Option, ...] = (
         "clusters",
         at.text,
         ("SBATCH_CLUSTERS", "SLURM_CLUSTERS"),
-        REFUSED,
-        why="there is one cluster",
     ),
     _row("comment", "", VALUE, "comment", at.text),
     _row(

@@ -21,8 +21,6 @@ ROWS: tuple[Option, ...] = (
         VALUE,
         "clusters",
         environment=("SLURM_CLUSTERS",),
-        effect=REFUSED,
-        why="there is one cluster",
     ),
     _row("dead", "d", NOTHING, "dead"),
     _row(
