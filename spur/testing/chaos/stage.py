@@ -55,6 +55,9 @@ SMALL_AGENT_MIB, AGENT_MARK_MIB = 32, 12
 
 TICK_MS = 25
 
+BUILT_S = 120.0
+"""How long controllers may take until one leads, at first: on a busy machine they start slowly."""
+
 CONFIG = """\
 [cluster]
 name = "chaos"
@@ -126,7 +129,7 @@ class Stage:
 
     def blocking(self) -> BlockingClient:
         """Return an administrator's client; to be used on one of the hosts."""
-        return self.controllers.blocking()
+        return self.controllers.blocking(deadline_s=BUILT_S)
 
     # -- clocks
     def set_clock(self, number: int, amount_ms: int) -> None:
