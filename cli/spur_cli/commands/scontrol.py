@@ -286,7 +286,6 @@ _VERBS: tuple[_Row, ...] = (
     _Row("errnumstr", 2, daemoncontrol.explain_number),
     _Row("exit", 1, _nothing),
     _Row("fsdampeningfactor", 3, daemoncontrol.dampen),
-    _Row("getaddrs", 4, sitewide.show_addresses),
     _Row("help", 2, _help),
     _Row("hide", 2, _nothing),
     _Row("hold", 4, jobcontrol.hold),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import socket
 import sys
 from collections.abc import Iterable
 
@@ -14,7 +12,7 @@ from spur.slurm.timespec import format_moment
 from spur.slurm.wording import SlurmError, sentence_of
 from spur.values.config import TopologyUnit
 from spur.values.errors import Rejection
-from spur.values.hostlist import expand_list, format_hostlist, parse_hostlist
+from spur.values.hostlist import format_hostlist, parse_hostlist
 from spur.values.states import JobState
 from spur.wire.cluster import ConfigInfo, ShowConfig
 from spur.wire.jobs import JobFilter
@@ -25,7 +23,6 @@ from spur_cli.slurm.shows import fetch_nodes, ping
 
 __all__ = [
     "config_text",
-    "show_addresses",
     "show_associations",
     "show_completing",
     "show_config",
@@ -200,24 +197,6 @@ def _version(session: Session) -> str:
     from spur.slurm.wording import VERSION
 
     return VERSION.partition(" ")[2]
-
-
-def show_addresses(session: Session, line: Layer, words: list[str]) -> int:
-    """Say at which address each node is reached."""
-    if not words:
-        raise SlurmError("too few arguments for keyword:getaddrs")
-    nodes = fetch_nodes(session, ",".join(words))
-    if isinstance(nodes, Rejection):
-        raise SlurmError(f"scontrol: error: {sentence_of(nodes)}")
-    for node in nodes:
-        addresses = expand_list(node.block.address) if node.block.address else ()
-        names = parse_hostlist(node.block.names)
-        place = names.index(node.name)
-        host = addresses[place] if len(addresses) == len(names) else node.block.address or node.name
-        with contextlib.suppress(OSError):  # else it is shown as it is configured
-            host = socket.gethostbyname(host)
-        sys.stdout.write(f"{node.name:<15} {host}:{node.block.port or 6818}\n")
-    return 0
 
 
 def show_federation(session: Session, line: Layer, names: list[str]) -> int:
