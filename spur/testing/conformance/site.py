@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import StrEnum
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import NamedTuple
 
@@ -117,6 +118,8 @@ class Site:
             Entry.PYTHON: directory / "bin-python",
         }
         self._bin = self._bins[Entry.PYTHON if entry is Entry.PYTHON else Entry.NATIVE]
+        # Cases that change nothing run several at a time: whose turn it is matters to none of them.
+        self._turns = cycle(self._bins.values())
         self._work = directory / "work"
         self._conf = self._up_directory / "conf" / "slurm.conf"
         text = (cluster / "slurm.conf").read_text(encoding="utf-8")
@@ -251,7 +254,7 @@ class Site:
     def take_turn(self) -> None:
         """Let a case begin: with commands that start in another way, if they take turns."""
         if self._entry is Entry.TURNS:
-            (self._bin,) = (each for each in self._bins.values() if each != self._bin)
+            self._bin = next(self._turns)
 
     @property
     def commands(self) -> frozenset[str]:
