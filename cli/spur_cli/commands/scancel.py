@@ -279,10 +279,16 @@ def _each_step(session: Session, values: Values, word: StepWord, signal: int | N
         answer = session.ask(SignalStep(_own_id(session, word.job), step_id, signal), Done)
     if not isinstance(answer, Rejection):
         return 0
-    is_unknown = answer.code == "unknown-job"
+    is_unknown = answer.code == "unknown-job" and not _is_known(session, job_id)
     told = shown if is_unknown else _shown(word.job)  # Slurm names a known job alone
     session.complain(f"Kill job error on job step id {told}: {sentence_of(answer)}")
     return 1 if is_unknown else error_number(answer.code) & 0xFF
+
+
+def _is_known(session: Session, job_id: JobId) -> bool:
+    """Whether there is such a job, so that it is a step of it that is missing."""
+    queue = fetch_queue(session, JobFilter(job_ids=(job_id,)))
+    return not isinstance(queue, Rejection) and bool(queue.kinds)
 
 
 def _own_id(session: Session, name: JobName) -> JobId:
