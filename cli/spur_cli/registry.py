@@ -211,6 +211,12 @@ COMMANDS: tuple[Command, ...] = (
         alias="squeue",
     ),
     Command(
+        words=("sreport",),
+        module="sreport",
+        summary="show what accounts and users had of the cluster",
+        alias="sreport",
+    ),
+    Command(
         words=("sshare",),
         module="sshare",
         summary="show the shares of accounts and users",

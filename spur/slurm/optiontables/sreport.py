@@ -15,7 +15,15 @@ _row = partial(Option, "sreport")
 
 ROWS: tuple[Option, ...] = (
     _row("all_clusters", "a", NOTHING, "all_clusters", effect=ACCEPTED, why="there is one cluster"),
-    _row("cluster", "M", VALUE, "clusters", environment=("SREPORT_CLUSTER",)),
+    _row(
+        "cluster",
+        "M",
+        VALUE,
+        "clusters",
+        environment=("SREPORT_CLUSTER",),
+        effect=ACCEPTED,
+        why="there is one cluster",
+    ),
     _row(
         "federation",
         "",
@@ -40,7 +48,15 @@ ROWS: tuple[Option, ...] = (
     _row("parsable2", "P", NOTHING, "parsable2"),
     _row("quiet", "Q", NOTHING, "quiet", effect=ACCEPTED, why="there is nothing less to tell"),
     _row("", "t", VALUE, "time"),
-    _row("tres", "T", VALUE, "tres", environment=("SREPORT_TRES",)),
+    _row(
+        "tres",
+        "T",
+        VALUE,
+        "tres",
+        environment=("SREPORT_TRES",),
+        effect=ACCEPTED,
+        why="CPUs alone are reported",
+    ),
     _row("usage", "", NOTHING, "usage"),
     _row("verbose", "v", NOTHING, "verbose", effect=ACCEPTED, why="there is nothing more to tell"),
     _row("version", "V", NOTHING, "version"),
