@@ -41,6 +41,8 @@ def layer_of(given: Iterable[Given], program: str) -> Layer:
             raise SlurmError(*lines, status=error.status) from error
         typed[option.long or option.short] = text or ""
         if option.effect is Effect.HONOURED:
+            if option.gathers and option.field in values:
+                value = f"{values[option.field]},{value}"
             values[option.field] = value
     return Layer(values, typed)
 

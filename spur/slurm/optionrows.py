@@ -47,6 +47,8 @@ class Option(NamedTuple):
     """Other long names."""
     why: str = ""
     """Why it has no effect or is refused; empty for one that is honoured."""
+    gathers: bool = False
+    """Whether a list that is given again goes on, and does not replace the one before."""
 
 
 def shared_rows(

@@ -14,7 +14,7 @@ HONOURED, ACCEPTED, REFUSED = Effect
 _row = partial(Option, "sacct")
 
 ROWS: tuple[Option, ...] = (
-    _row("accounts", "A", VALUE, "accounts", aliases=("account",)),
+    _row("accounts", "A", VALUE, "accounts", aliases=("account",), gathers=True),
     _row("allclusters", "L", NOTHING, "all_clusters"),
     _row("allocations", "X", NOTHING, "allocations"),
     _row("allusers", "a", NOTHING, "all_users"),
@@ -62,11 +62,11 @@ ROWS: tuple[Option, ...] = (
     ),
     _row("file", "f", VALUE, "file", effect=ACCEPTED, why="records come from the controllers"),
     _row("flags", "F", VALUE, "flags"),
-    _row("format", "o", VALUE, "format", environment=("SACCT_FORMAT",)),
-    _row("group", "g", VALUE, "groups", aliases=("gid",)),
+    _row("format", "o", VALUE, "format", environment=("SACCT_FORMAT",), gathers=True),
+    _row("group", "g", VALUE, "groups", aliases=("gid",), gathers=True),
     _row("help", "h", NOTHING, "help"),
     _row("helpformat", "e", NOTHING, "help_format"),
-    _row("jobs", "j", VALUE, "jobs"),
+    _row("jobs", "j", VALUE, "jobs", gathers=True),
     _row("json", "", MAYBE, "json", environment=("SLURM_JSON",)),
     _row(
         "local",
@@ -78,7 +78,7 @@ ROWS: tuple[Option, ...] = (
         why="there is one cluster",
     ),
     _row("long", "l", NOTHING, "long"),
-    _row("name", "", VALUE, "names"),
+    _row("name", "", VALUE, "names", gathers=True),
     _row("ncpus", "I", VALUE, "cpus"),
     _row("nnodes", "i", VALUE, "node_count"),
     _row("noconvert", "", NOTHING, "noconvert"),
@@ -86,11 +86,11 @@ ROWS: tuple[Option, ...] = (
     _row("noheader", "n", NOTHING, "noheader"),
     _row("parsable", "p", NOTHING, "parsable"),
     _row("parsable2", "P", NOTHING, "parsable2"),
-    _row("partition", "r", VALUE, "partitions"),
-    _row("qos", "q", VALUE, "qos"),
+    _row("partition", "r", VALUE, "partitions", gathers=True),
+    _row("qos", "q", VALUE, "qos", gathers=True),
     _row("reason", "R", VALUE, "reasons"),
     _row("starttime", "S", VALUE, "start"),
-    _row("state", "s", VALUE, "states"),
+    _row("state", "s", VALUE, "states", gathers=True),
     _row("timelimit-max", "K", VALUE, "limit_max"),
     _row("timelimit-min", "k", VALUE, "limit_min"),
     _row("truncate", "T", NOTHING, "truncate"),
@@ -99,7 +99,7 @@ ROWS: tuple[Option, ...] = (
     _row(
         "use-local-uid", "", NOTHING, "use_local_uid", effect=ACCEPTED, why="there is one cluster"
     ),
-    _row("user", "u", VALUE, "users", aliases=("uid",)),
+    _row("user", "u", VALUE, "users", aliases=("uid",), gathers=True),
     _row("verbose", "v", NOTHING, "verbose", effect=ACCEPTED, why="there is nothing more to tell"),
     _row("version", "V", NOTHING, "version"),
     _row("wckeys", "W", VALUE, "wckeys"),
