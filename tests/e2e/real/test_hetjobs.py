@@ -45,6 +45,8 @@ def test_both_components_of_a_script(cluster: MachineCluster, tmp_path: Path) ->
         f"SLURM_JOB_ID_HET_GROUP_1={job + 1}",
         f"SLURM_JOB_NODELIST_HET_GROUP_0={nodes[0]}",
         f"SLURM_JOB_NODELIST_HET_GROUP_1={nodes[1]}",
+        "SLURM_NTASKS_HET_GROUP_0=1",
+        "SLURM_NTASKS_HET_GROUP_1=2",
         "SLURM_TASKS_PER_NODE_HET_GROUP_0=1",
         "SLURM_TASKS_PER_NODE_HET_GROUP_1=1(x2)",
         f"{job}+0 cpu RUNNING",
