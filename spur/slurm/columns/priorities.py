@@ -126,7 +126,9 @@ def _points(line: PriorityLine) -> str:
 
 
 def _fraction(line: PriorityLine) -> str:
-    return "" if line.job is None else f"{int(line.points) / PRIORITY_MAX:.8f}"
+    if line.job is None:
+        return ""
+    return f"{int(line.points) * 10**8 // PRIORITY_MAX / 10**8:.8f}"  # Slurm cuts it
 
 
 _ZERO = "0.0000000"
