@@ -169,10 +169,22 @@ COMMANDS: tuple[Command, ...] = (
         alias="scrontab",
     ),
     Command(
+        words=("sattach",),
+        module="sattach",
+        summary="listen to the tasks of a step that runs, and write to them",
+        alias="sattach",
+    ),
+    Command(
         words=("sbatch",),
         module="sbatch",
         summary="submit a batch script",
         alias="sbatch",
+    ),
+    Command(
+        words=("sbcast",),
+        module="sbcast",
+        summary="send a file to every node of a job",
+        alias="sbcast",
     ),
     Command(
         words=("scancel",),

@@ -14,6 +14,7 @@ from spur.values.ids import NodeName
 
 __all__ = [
     "Action",
+    "Admit",
     "Forget",
     "Fork",
     "Hold",
@@ -98,6 +99,13 @@ class Steer(msgspec.Struct, frozen=True, gc=False):
     """Of the entry that says so."""
 
 
+class Admit(msgspec.Struct, frozen=True, gc=False):
+    """Let in who opens a stream with this key."""
+
+    name: AttemptName
+    key_digest: bytes
+
+
 class Sweep(msgspec.Struct, frozen=True, gc=False):
     """Kill what a dead supervisor left; then call `swept`."""
 
@@ -137,6 +145,7 @@ Action: TypeAlias = (
     | Signal
     | Steer
     | Notify
+    | Admit
     | Sweep
     | Send
     | Hold

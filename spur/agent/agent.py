@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from spur.agent.actions import (
     Action,
+    Admit,
     Forget,
     Fork,
     Hold,
@@ -106,6 +107,8 @@ class Agent:
         self.supervisors = Supervisors(
             self.spool, claimed=self._claimed, gone=self._gone, say=LOG.warning
         )
+        self.guests: dict[AttemptName, set[bytes]] = {}
+        """Digests of the keys by which others than its own srun may speak with an attempt."""
         self._reporters = {
             node: Reporter(
                 node,
@@ -211,6 +214,8 @@ class Agent:
                     self._begin(self.supervisors.kill(action))
                 case Signal():
                     self._begin(self.supervisors.signal(action))
+                case Admit():
+                    self.guests.setdefault(action.name, set()).add(action.key_digest)
                 case Notify():
                     self._begin(self.supervisors.notify(action))
                 case Steer():
@@ -298,6 +303,7 @@ class Agent:
         if self.spool.holder(name) is not None:
             self._later(KEEP_DIRECTORY_S, partial(self._remove, name))
         elif self.machine.is_told(name):
+            self.guests.pop(name, None)
             self._begin(self._in_thread(partial(self.spool.remove, name)))
             self._later(KEEP_NAME_S, partial(self.machine.forget, name))
 

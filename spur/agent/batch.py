@@ -13,6 +13,7 @@ from spur.agent.ending import (
     exit_of,
     spoken_by,
 )
+from spur.agent.filesin import FileGuests
 from spur.agent.identity import Unlaunchable, find_user
 from spur.agent.launch import batch_files, batch_setup, text_of
 from spur.agent.outputs import OpenFiles, close_files, open_files
@@ -66,6 +67,7 @@ def run_batch(attempt: Attempt, order: LaunchOrder) -> None:
         _say(files, f"{words}{sentence}" if sentence else "")
 
     tending.on_kill = say_cancelled
+    tending.on_guest = FileGuests(tending, order).take
     tending.on_notice = lambda text: _say(files, f"{words}{text}")
     warning = EarlyWarning(tending, dict(text.options), to_script=True, send=tending.signal_mains)
     warning.expect(order.limit_ns)

@@ -21,6 +21,7 @@ __all__ = [
     "CONTROL",
     "CONTROL_LIMIT",
     "STREAM",
+    "Guest",
     "Heard",
     "Kill",
     "Notify",
@@ -74,6 +75,10 @@ class Notify(Order, frozen=True, tag="notify"):
     """Of the event that asked for it: said once."""
 
 
+class Guest(Order, frozen=True, tag="guest"):
+    """From here on a guest speaks over this connection, as in `spur.wire.streams`."""
+
+
 class Kill(Order, frozen=True, tag="kill"):
     """End everything: SIGCONT and SIGTERM, after the wait SIGKILL."""
 
@@ -91,8 +96,8 @@ class Heard(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 _ENCODE = msgspec.msgpack.Encoder().encode
-_ORDERS: msgspec.msgpack.Decoder[Signal | Steer | Notify | Kill] = msgspec.msgpack.Decoder(
-    Signal | Steer | Notify | Kill
+_ORDERS: msgspec.msgpack.Decoder[Signal | Steer | Notify | Kill | Guest] = msgspec.msgpack.Decoder(
+    Signal | Steer | Notify | Kill | Guest
 )
 _ANSWERS = msgspec.msgpack.Decoder(Heard)
 
@@ -102,7 +107,7 @@ def encode_order(order: Order) -> bytes:
     return b"".join(encode_frames(_ENCODE(order)))
 
 
-def decode_order(message: bytes) -> Signal | Steer | Notify | Kill:
+def decode_order(message: bytes) -> Signal | Steer | Notify | Kill | Guest:
     """Read an order, its frames taken off. Raises: msgspec.MsgspecError when it is none."""
     return _ORDERS.decode(message)
 

@@ -21,6 +21,7 @@ import msgspec
 
 from spur.agent.actions import (
     Action,
+    Admit,
     Forget,
     Fork,
     Hold,
@@ -38,11 +39,13 @@ from spur.agent.actions import (
 from spur.agent.manifest import AttemptName, Launch, Manifest, Outcome
 from spur.values.ids import JobId, NodeName
 from spur.values.states import JobState, NodeShareState, Reach
+from spur.values.steps import EXTERN_STEP
 from spur.wire.agents import (
     KillOrder,
     KillStepOrder,
     LaunchOrder,
     LaunchStepOrder,
+    LetInOrder,
     NotifyOrder,
     Numbered,
     Orders,
@@ -209,8 +212,10 @@ class Machine:
         attempt = self._attempts.get(name)
         return None if attempt is None else attempt.order
 
-    def find_step(self, node: NodeName, job_id: JobId, run: int, step: int) -> AttemptName | None:
-        """Return the newest attempt of a step; None where it was not ordered."""
+    def find_step(
+        self, node: NodeName, job_id: JobId, run: int, step: int | None
+    ) -> AttemptName | None:
+        """Return the newest attempt of a step, or of a run; None where it was not ordered."""
         known = self._of_job.get((node, job_id), ())
         found = [name for name in known if (name.run, name.step) == (run, step)]
         return max(found, key=_age, default=None)
@@ -300,6 +305,10 @@ class Machine:
                 return self._notify(name, order.text, order.index)
             case SteerOrder():
                 return self._steer(Steer(name, order.paused, order.limit_ns, order.index))
+            case LetInOrder():
+                if order.step_id != EXTERN_STEP:
+                    name = name._replace(step=order.step_id)
+                return [Admit(name, order.key_digest)] if name in self else []
             case SignalStepOrder():
                 # To the tasks alone: what they started hears of it from them.
                 return self._signal(name, order.signal, index=order.index, mains_only=True)

@@ -25,6 +25,7 @@ from spur.agent.ending import (
     exit_of,
     spoken_by,
 )
+from spur.agent.guests import Audience
 from spur.agent.identity import Unlaunchable, User, acting_as, find_user
 from spur.agent.launch import limits_of, text_of
 from spur.agent.manifest import MANIFEST, AttemptName, decode_manifest, directory_name
@@ -49,11 +50,13 @@ from spur.wire.streams import (
     EVERY_TASK,
     STEP_ITSELF,
     Finished,
+    Input,
     Output,
     Program,
     Resize,
     Signal,
     TaskEnded,
+    ToStep,
 )
 
 __all__ = ["run_step"]
@@ -123,6 +126,9 @@ class _Step:
         self.stream = Stream(tending, attempt.directory, order.node)
         self.stream.hear = self._hear
         self.stream.drained = self._resume
+        self.audience = Audience(tending, order.node, self._hear_guest)
+        self.stream.overheard = self.audience.say
+        tending.on_guest = self.audience.take
 
     # -- what is heard
 
@@ -136,10 +142,15 @@ class _Step:
         elif isinstance(message, Resize):
             if self.terminal >= 0:
                 termios.tcsetwinsize(self.terminal, (message.rows, message.columns))
-        else:
+        elif isinstance(message, Input):
             for rank, pipe in self.inputs.items():
                 if message.task in (EVERY_TASK, rank):
                     pipe.put(message.data)
+
+    def _hear_guest(self, message: ToStep) -> None:
+        """Take what one who listens may say: input."""
+        if isinstance(message, Input):
+            self._hear(message)
 
     def _give_up(self) -> None:
         self.tending.holds = False
@@ -368,10 +379,11 @@ class _Step:
         if not self.finished:
             self.finished = True
             self.stream.say(Finished(self.why_not))
-        return self.stream.is_owed
+        return self.stream.is_owed or self.audience.is_owed
 
     def _waited_enough(self) -> None:
         self.stream.let_go()
+        self.audience.close()
 
     def _settle(self) -> None:
         self.settled = True

@@ -21,10 +21,12 @@ from spur.wire.streams import (
     TO_STEP_LIMIT,
     Attached,
     Begin,
+    FilePiece,
     FromStep,
     Input,
     Output,
     Program,
+    PutFile,
     Resize,
     Signal,
     Taken,
@@ -35,7 +37,7 @@ from spur.wire.streams import (
 
 __all__ = ["AWAITED_S", "HELD_BYTES_MAX", "Stream", "Told"]
 
-Told = Program | Input | Signal | Resize
+Told = Program | Input | Signal | Resize | PutFile | FilePiece
 """What a step is told by whoever is attached."""
 
 HELD_BYTES_MAX = 1 << 20
@@ -57,6 +59,8 @@ class Stream:
         """Listen. Raises: OSError."""
         self.hear: Callable[[Told], None] = lambda message: None
         """Called with each message."""
+        self.overheard: Callable[[FromStep], None] = lambda message: None
+        """Called with what is said, for those who listen too."""
         self.drained: Callable[[], None] = lambda: None
         """Called when there is room for more output again."""
         self._tending = tending
@@ -93,6 +97,7 @@ class Stream:
 
     def say(self, message: FromStep) -> None:
         """Send a message, in its turn; output is dropped when too much of it waits for nobody."""
+        self.overheard(message)
         if not self._is_awaited and isinstance(message, Output) and message.data:
             if self._out.kept_bytes >= HELD_BYTES_MAX:
                 return

@@ -2,8 +2,9 @@
 
     srun --unix--> relay: Splice      the kernel says who it is; the node's agent is dialled by TLS,
                                       told who by Attach, and messages are passed both ways
-    agent --TLS--> listener: Attach   the step's key and owner are checked against its order; its
-                                      supervisor's socket is found, and messages are passed
+    agent --TLS--> listener: Attach   the step's key and owner are checked against its order, or
+                                      the key against those of its guests; its supervisor's
+                                      socket is found, and messages are passed
 
 Nothing is looked at once a stream is joined. Whoever takes nothing is not read from, so a slow
 terminal slows the task that writes to it, and nobody else.
@@ -16,7 +17,7 @@ import hmac
 import logging
 import socket
 import ssl
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 
 from spur.agent import control
 from spur.agent.agent import Agent
@@ -28,6 +29,7 @@ from spur.client.tls import TlsFiles, TlsSide, client_context, show_certificate
 from spur.events.envelope import Actor
 from spur.values.errors import PeerFault
 from spur.values.ids import JobId, NodeName
+from spur.values.steps import EXTERN_STEP
 from spur.wire.agents import LaunchStepOrder
 from spur.wire.frames import MessageLimit
 from spur.wire.hello import HostName, parse_host_name
@@ -52,6 +54,9 @@ DIAL_S = 5.0
 
 STEP_S = 30.0
 """How long a stream waits for its step: srun may be quicker than the order."""
+
+ADMISSION_S = 5.0
+"""How long a guest's stream waits for the word that it is one."""
 
 LISTEN_S = 5.0
 """How long a supervisor that lives may take until it takes a stream."""
@@ -157,11 +162,15 @@ class Streams:
             near.refuse("unknown-job", f"the step is not on {attach.open.node}")
             return
         order = agent.machine.order_of(name)
-        if (
-            not isinstance(order, LaunchStepOrder)
-            or not hmac.compare_digest(key_digest(attach.open.key), order.key_digest)
-            or attach.uid not in (order.uid, 0)
-        ):
+        digest = key_digest(attach.open.key)
+        is_own = isinstance(order, LaunchStepOrder) and hmac.compare_digest(
+            digest, order.key_digest
+        )
+        if order is None or attach.uid not in (order.uid, 0):
+            is_known = False
+        else:
+            is_known = is_own or await self._wait_for_admission(name, digest)
+        if not is_known:
             near.refuse("not-permitted", "it is somebody else's step")
             return
         far = _Side(tls=None, cluster_id=self._cluster_id)
@@ -169,7 +178,8 @@ class Streams:
         is_over = agent.machine.stage_of(name) is Stage.OVER
         try:
             directory = str(agent.spool.directory(name))
-            connection = await _connected(directory, 0.0 if is_over else LISTEN_S)
+            enter = _as_its_own if is_own else _as_a_guest
+            connection = await _connected(directory, enter, 0.0 if is_over else LISTEN_S)
             await asyncio.get_running_loop().create_unix_connection(
                 lambda: far.stream, sock=connection
             )
@@ -187,8 +197,9 @@ class Streams:
         until_s = loop.time() + STEP_S
         pause_s = FIRST_LOOK_S
         while agent is not None and loop.time() < until_s:
+            step = None if opened.step_id == EXTERN_STEP else opened.step_id
             name = agent.machine.find_step(
-                NodeName(opened.node), JobId(opened.job_id), opened.run, opened.step_id
+                NodeName(opened.node), JobId(opened.job_id), opened.run, step
             )
             stage = None if name is None else agent.machine.stage_of(name)
             if stage in (Stage.STARTED, Stage.RUNNING, Stage.OVER):
@@ -199,13 +210,39 @@ class Streams:
             pause_s = min(pause_s * 1.5, LOOK_S)
         return None
 
+    async def _wait_for_admission(self, name: AttemptName, digest: bytes) -> bool:
+        """Return whether a guest has this key; whoever opens a stream may be quicker than that."""
+        agent, loop = self._agent, asyncio.get_running_loop()
+        until_s = loop.time() + ADMISSION_S
+        pause_s = FIRST_LOOK_S
+        while agent is not None and loop.time() < until_s:
+            if any(hmac.compare_digest(digest, known) for known in agent.guests.get(name, ())):
+                return True
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 1.5, LOOK_S)
+        return False
+
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
 
-async def _connected(directory: str, patience_s: float) -> socket.socket:
+def _as_its_own(directory: str) -> socket.socket:
+    """Take the place of whoever started the step. Raises: OSError."""
+    return control.connect(directory, control.STREAM)
+
+
+def _as_a_guest(directory: str) -> socket.socket:
+    """Come as one more. Raises: OSError."""
+    connection = control.connect(directory, control.CONTROL)
+    connection.sendall(control.encode_order(control.Guest()))
+    return connection
+
+
+async def _connected(
+    directory: str, enter: Callable[[str], socket.socket], patience_s: float
+) -> socket.socket:
     """Connect to the supervisor in this directory, which may have been forked a moment ago.
 
     Raises: OSError when it does not come to listen.
@@ -215,9 +252,7 @@ async def _connected(directory: str, patience_s: float) -> socket.socket:
     pause_s = FIRST_LOOK_S
     while True:
         try:
-            connection = await loop.run_in_executor(
-                None, control.connect, directory, control.STREAM
-            )
+            connection = await loop.run_in_executor(None, enter, directory)
         except (FileNotFoundError, ConnectionRefusedError):
             if loop.time() >= until_s:
                 raise

@@ -12,11 +12,12 @@ import sys
 
 from spur.agent.attempt import Attempt, NotOurs
 from spur.agent.batch import run_batch
+from spur.agent.filesin import FileGuests
 from spur.agent.linux import adopt_orphans, take_host_name
 from spur.agent.step import run_step
 from spur.agent.tending import Tending
 from spur.values.errors import OperatorFault
-from spur.wire.agents import LaunchStepOrder
+from spur.wire.agents import LaunchOrder, LaunchStepOrder
 
 __all__ = ["supervise"]
 
@@ -50,13 +51,14 @@ def _run(attempt: Attempt) -> None:
     elif order.spec.batch and order.shares[0].node == order.node:
         run_batch(attempt, order)
     else:
-        _hold_place(attempt)
+        _hold_place(attempt, order)
 
 
-def _hold_place(attempt: Attempt) -> None:
+def _hold_place(attempt: Attempt, order: LaunchOrder) -> None:
     """Hold the place of a job where no script of it runs, until it is ended."""
     tending = Tending(attempt.directory, terms_all=True)
     tending.holds = True
+    tending.on_guest = FileGuests(tending, order).take
     attempt.claim()
     attempt.say_claimed()
     tending.run()

@@ -19,6 +19,7 @@ import msgspec
 from spur.agent.control import (
     CONTROL,
     CONTROL_LIMIT,
+    Guest,
     Heard,
     Kill,
     Notify,
@@ -63,6 +64,10 @@ class Tending:
         """Called with the run's new limit; 0 is never, as while it stands still."""
         self.limit_ns: int | None = None
         """The limit that it was told last, if it was."""
+        self.on_guest: Callable[[socket.socket], None] = lambda connection: connection.close()
+        """Called with the connection over which a guest speaks from then on."""
+        self.aside: dict[int, Callable[[int], None]] = {}
+        """Processes that the attempt does not last for; what hears with which status each ended."""
         self.lingers: Callable[[], bool] = lambda: False
         """Whether something remains to be done though nothing lives; asked after each event."""
         self.ended_boot_ns = 0
@@ -145,6 +150,8 @@ class Tending:
             if pid in self.mains:
                 self.mains.discard(pid)
                 self.on_exit(pid, status)
+            elif pid in self.aside:
+                self.aside.pop(pid)(status)
 
     # -- orders
 
@@ -165,7 +172,12 @@ class Tending:
             if not data:
                 raise ConnectionResetError
             for message in decoder.feed(data):
-                self._obey(decode_order(message))
+                order = decode_order(message)
+                if isinstance(order, Guest):
+                    self.forget(connection.fileno())
+                    self.on_guest(connection)
+                    return
+                self._obey(order)
                 connection.send(encode_heard(Heard(alive=bool(self.mains))))
         except BlockingIOError:
             return

@@ -10,7 +10,14 @@ from spur.commands.permissions import Permission, may_act_for, sees_all_jobs
 from spur.commands.runs import refuse_report
 from spur.commands.steplayout import lay_out
 from spur.events.runs import ReportVoided, RunStopped
-from spur.events.steps import StepEnded, StepReported, StepSignalled, StepStarted, StepStopped
+from spur.events.steps import (
+    GuestAdmitted,
+    StepEnded,
+    StepReported,
+    StepSignalled,
+    StepStarted,
+    StepStopped,
+)
 from spur.projections.agents import is_heard
 from spur.projections.runrows import RunRow, StartedRun, is_paused
 from spur.projections.state import State
@@ -20,11 +27,13 @@ from spur.projections.stepviews import step_view
 from spur.values.errors import Rejection
 from spur.values.ids import JobId
 from spur.values.states import Hold, JobState, NodeShareState, Phase, Reason
-from spur.values.steps import StepState
+from spur.values.steps import EXTERN_STEP, StepState
 from spur.wire.declare import Done
 from spur.wire.runs import ReportAnswered
 from spur.wire.steps import (
+    AdmitGuest,
     CancelStep,
+    GuestAccepted,
     QuerySteps,
     ReleaseAllocation,
     ReportStep,
@@ -220,6 +229,32 @@ def decide_signal_step(state: State, request: SignalStep, context: Context) -> D
     row, step = found
     signalled = StepSignalled(request.job_id, row.run, row.attempt, step.step_id, request.signal)
     return Decision((signalled,), Done())
+
+
+@command(AdmitGuest, permission=Permission.USER)
+def decide_admit_guest(state: State, request: AdmitGuest, context: Context) -> Decision | Rejection:
+    """Let one more speak with the nodes of a step, or of a run."""
+    job_id, step_id = request.job_id, request.step_id
+    found = _running(state, job_id, context)
+    if isinstance(found, Rejection):
+        return found
+    if context.actor.uid not in (0, state.jobs[job_id].uid):
+        # A guest writes to the tasks' input, and files, as the job's user.
+        return Rejection(
+            "not-permitted", f"only its own user speaks with the steps of job {job_id}"
+        )
+    run, started = found
+    shares = started.shares
+    if step_id != EXTERN_STEP:
+        opened = _open(state, job_id, step_id, context)
+        if isinstance(opened, Rejection):
+            return opened
+        shares = opened[1].shares
+    admitted = GuestAdmitted(job_id, run.number, run.attempt, step_id, key_digest(request.key))
+    nodes = tuple(share.node for share in shares)
+    known = (state.nodes.get(node) for node in nodes)
+    addresses = tuple("" if node is None else node.address for node in known)
+    return Decision((admitted,), GuestAccepted(run.number, nodes, addresses))
 
 
 def _open(

@@ -18,7 +18,7 @@ from spur.projections.hetjobs import components_of
 from spur.projections.nodes import block_of
 from spur.projections.react import Effect
 from spur.projections.state import State
-from spur.projections.stepdispatch import KillStep, LaunchStep, SignalStep
+from spur.projections.stepdispatch import KillStep, LaunchStep, LetIn, SignalStep
 from spur.projections.steporders import step_order
 from spur.projections.topology import path_of_node
 from spur.slurm.rlimits import limits_of_site
@@ -182,8 +182,9 @@ def _parameter(state: State, name: str) -> str:
 @orders(LaunchStep)
 @orders(KillStep)
 @orders(SignalStep)
+@orders(LetIn)
 def order_of_step(
-    state: State, effect: LaunchStep | KillStep | SignalStep, index: int, contents: Contents
+    state: State, effect: LaunchStep | KillStep | SignalStep | LetIn, index: int, contents: Contents
 ) -> Order:
     """Say what is to be done about a step."""
     return step_order(state, effect, index)

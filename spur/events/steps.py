@@ -13,7 +13,14 @@ from spur.values.states import NodeShareState
 from spur.values.steps import Dealing, StepState
 from spur.values.tres import NodeShare
 
-__all__ = ["StepEnded", "StepReported", "StepSignalled", "StepStarted", "StepStopped"]
+__all__ = [
+    "GuestAdmitted",
+    "StepEnded",
+    "StepReported",
+    "StepSignalled",
+    "StepStarted",
+    "StepStopped",
+]
 
 
 @event("step.started")
@@ -101,3 +108,16 @@ class StepSignalled(Event, frozen=True):
     attempt: int
     step_id: int
     signal: int
+
+
+@event("step.guest-admitted", ignorable=True)
+class GuestAdmitted(Event, frozen=True):
+    """Someone with this key may speak with a step's nodes, or a run's; no row remembers it."""
+
+    job_id: JobId
+    run: int
+    attempt: int
+    step_id: int
+    """`EXTERN_STEP` for the run itself: to hand over files."""
+    key_digest: bytes
+    """SHA-256 of the guest's key."""

@@ -11,19 +11,26 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from spur.events.runs import JobRelaunched, NodeCutOff, RunEnded, RunResumed, RunStopped
-from spur.events.steps import StepEnded, StepReported, StepSignalled, StepStarted, StepStopped
+from spur.events.steps import (
+    GuestAdmitted,
+    StepEnded,
+    StepReported,
+    StepSignalled,
+    StepStarted,
+    StepStopped,
+)
 from spur.projections.apply import At
 from spur.projections.react import Effect, effect, owes, owes_node, reacts
 from spur.projections.runrows import FINAL
 from spur.projections.steprows import OpenStep, StepsRow, step_in
 from spur.values.ids import JobId, NodeName
 from spur.values.states import NodeShareState, Phase
-from spur.values.steps import StepState
+from spur.values.steps import EXTERN_STEP, StepState
 
 if TYPE_CHECKING:
     from spur.projections.state import State
 
-__all__ = ["KillStep", "LaunchStep", "SignalStep"]
+__all__ = ["KillStep", "LaunchStep", "LetIn", "SignalStep"]
 
 _RUN_IS_OVER = (RunStopped, NodeCutOff, JobRelaunched, RunEnded)
 
@@ -69,6 +76,18 @@ class SignalStep(Effect, frozen=True):
     attempt: int
     step_id: int
     signal: int
+
+
+@effect(at_most_once=True)
+class LetIn(Effect, frozen=True):
+    """Let a guest speak with a node's part of a step, or of a run."""
+
+    node: NodeName
+    job_id: JobId
+    run: int
+    attempt: int
+    step_id: int
+    key_digest: bytes
 
 
 def _live(state: State, job_id: JobId) -> StepsRow | None:
@@ -181,6 +200,27 @@ def signals_of_step(state: State, at: At, event: StepSignalled) -> Iterator[Sign
                 event.step_id,
                 event.signal,
             )
+
+
+@reacts(GuestAdmitted)
+def guests_let_in(state: State, at: At, event: GuestAdmitted) -> Iterator[LetIn]:
+    """Tell every node that has something of it."""
+    run = state.runs.get(event.job_id)
+    step = step_in(_live(state, event.job_id), event.step_id)
+    if event.step_id != EXTERN_STEP:
+        shares = () if step is None else step.shares
+    else:
+        shares = () if run is None or run.started is None else run.started.shares
+    for share in shares:
+        yield LetIn(
+            None,
+            share.node,
+            event.job_id,
+            event.run,
+            event.attempt,
+            event.step_id,
+            event.key_digest,
+        )
 
 
 def _owed(state: State, job_id: JobId) -> Iterator[LaunchStep | KillStep]:

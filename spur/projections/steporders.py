@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from spur.projections.cluster import settings_of
-from spur.projections.stepdispatch import KillStep, LaunchStep, SignalStep
-from spur.wire.agents import KillStepOrder, LaunchStepOrder, SignalStepOrder
+from spur.projections.stepdispatch import KillStep, LaunchStep, LetIn, SignalStep
+from spur.wire.agents import KillStepOrder, LaunchStepOrder, LetInOrder, SignalStepOrder
 
 if TYPE_CHECKING:
     from spur.projections.state import State
@@ -15,8 +15,8 @@ __all__ = ["step_order"]
 
 
 def step_order(
-    state: State, effect: LaunchStep | KillStep | SignalStep, index: int
-) -> LaunchStepOrder | KillStepOrder | SignalStepOrder:
+    state: State, effect: LaunchStep | KillStep | SignalStep | LetIn, index: int
+) -> LaunchStepOrder | KillStepOrder | SignalStepOrder | LetInOrder:
     """Return what the effect's node is told; `index` is that of the entry that it follows from."""
     settings = settings_of(state)
     if isinstance(effect, SignalStep):
@@ -28,6 +28,15 @@ def step_order(
             effect.step_id,
             effect.signal,
             index,
+        )
+    if isinstance(effect, LetIn):
+        return LetInOrder(
+            effect.node,
+            effect.job_id,
+            effect.run,
+            effect.attempt,
+            effect.step_id,
+            effect.key_digest,
         )
     if isinstance(effect, KillStep):
         return KillStepOrder(

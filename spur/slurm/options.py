@@ -56,5 +56,5 @@ class _Tables(Mapping[str, tuple[Option, ...]]):
 OPTIONS: Mapping[str, tuple[Option, ...]] = _Tables()
 """By command, each in the order of its manual page."""
 
-NOT_YET = frozenset(("sattach", "sbcast", "strigger"))
+NOT_YET = frozenset(("strigger",))
 """Commands that have rows and are not there yet."""

@@ -44,11 +44,19 @@ from spur.events.runs import (
     RunStopped,
     RunSuspended,
 )
-from spur.events.steps import StepEnded, StepReported, StepSignalled, StepStarted, StepStopped
+from spur.events.steps import (
+    GuestAdmitted,
+    StepEnded,
+    StepReported,
+    StepSignalled,
+    StepStarted,
+    StepStopped,
+)
 from spur.store.tables import job_events, jobs
 from spur.values.arrays import format_tasks
 from spur.values.hostlist import format_hostlist
 from spur.values.states import Hold, NodeShareState, Reach, Reason
+from spur.values.steps import EXTERN_STEP
 from spur.values.tres import NodeShare, gpu_indexes
 from spur.wire.history import ReadStory, StoryLine
 
@@ -378,6 +386,14 @@ def tell_step_ended(event: StepEnded, job_id: int) -> str:
     """Tell the record of a step."""
     how = _exit(event.exit_code, event.signal)
     return f"step {event.step_id} is recorded as {event.state}{how}"
+
+
+@tells(GuestAdmitted)
+def tell_guest_admitted(event: GuestAdmitted, job_id: int) -> str:
+    """Tell who else may speak with its nodes."""
+    if event.step_id == EXTERN_STEP:
+        return "files may be sent to its nodes"
+    return f"one more may speak with step {event.step_id}"
 
 
 @tells(StepSignalled)

@@ -15,6 +15,7 @@ from random import Random
 
 from spur.agent.actions import (
     Action,
+    Admit,
     Forget,
     Fork,
     Hold,
@@ -153,7 +154,7 @@ class AgentWorld:
                     self._later(self._kill, action.name)
                 case Signal():
                     self.told["signal"] += 1
-                case Steer() | Notify():
+                case Steer() | Notify() | Admit():
                     self.told["word"] += 1
                 case Sweep():
                     self._later(self._sweep, action.name)

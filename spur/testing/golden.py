@@ -57,7 +57,7 @@ from spur.wire.joining import (
     TokenCreated,
 )
 from spur.wire.partitions import CreatePartition, DeletePartition, UpdatePartition
-from spur.wire.steps import CancelStep, SignalStep
+from spur.wire.steps import AdmitGuest, CancelStep, SignalStep
 
 __all__ = ["golden_story", "read_ledger", "write_ledger"]
 
@@ -159,7 +159,8 @@ def _tell_of_a_step(hall: Hall) -> None:
     """Let a step be signalled and cancelled, which random lives seldom do in time."""
     job_id = hall.start(hall.submit())
     step_id = hall.start_step(job_id, STEP)
-    for request in (SignalStep(job_id, step_id, 10), CancelStep(job_id, step_id)):
+    guest = AdmitGuest(job_id, step_id, bytes(32))
+    for request in (guest, SignalStep(job_id, step_id, 10), CancelStep(job_id, step_id)):
         hall.cluster.ask(request, USER)
     hall.report_step("n1", job_id, step_id, NodeShareState.ENDED, signal=15)
     hall.end(job_id)

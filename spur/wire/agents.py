@@ -30,6 +30,7 @@ __all__ = [
     "KillStepOrder",
     "LaunchOrder",
     "LaunchStepOrder",
+    "LetInOrder",
     "NodeHealth",
     "NotifyOrder",
     "Numbered",
@@ -235,6 +236,18 @@ class NotifyOrder(Part, frozen=True, tag="notify"):
     """The log entry that says so; an agent acts once on it."""
 
 
+class LetInOrder(Part, frozen=True, tag="let-in"):
+    """Let a guest with this key speak with a node's part of a step, or of a run."""
+
+    node: NodeName
+    job_id: JobId
+    run: int
+    attempt: int
+    step_id: int
+    """`EXTERN_STEP` for the run itself."""
+    key_digest: bytes
+
+
 class SteerOrder(Part, frozen=True, tag="steer"):
     """Let a node's part of a run stand still or go on, and say when its limit is reached."""
 
@@ -258,6 +271,7 @@ Order: TypeAlias = (
     | LaunchStepOrder
     | KillStepOrder
     | SignalStepOrder
+    | LetInOrder
 )
 """Everything that an agent may be told to do."""
 

@@ -15,7 +15,9 @@ from spur.wire.jobs import Part
 
 __all__ = [
     "KEY_SIZE",
+    "AdmitGuest",
     "CancelStep",
+    "GuestAccepted",
     "QuerySteps",
     "ReleaseAllocation",
     "ReportStep",
@@ -132,6 +134,27 @@ class SignalStep(Request, frozen=True, tag="step.signal"):
     job_id: JobId
     step_id: int
     signal: int
+
+
+@request
+class AdmitGuest(Request, frozen=True, tag="step.admit-guest"):
+    """Let one more speak with a step, or with a run; answered with `GuestAccepted`."""
+
+    job_id: JobId
+    step_id: int
+    """`EXTERN_STEP` for the run itself: to hand over files to its nodes."""
+    key: Annotated[bytes, Meta(min_length=KEY_SIZE, max_length=KEY_SIZE)]
+    """Random; opens the guest's streams. The log holds its digest alone."""
+
+
+@answer
+class GuestAccepted(Answer, frozen=True, tag="step.guest-accepted"):
+    """The nodes are told."""
+
+    run: int
+    nodes: tuple[NodeName, ...]
+    addresses: tuple[str, ...]
+    """Where the agents of these nodes take streams: host:port, empty where that is not known."""
 
 
 @request

@@ -22,6 +22,10 @@ A stream that breaks off is opened anew, and goes on where it was: `Attached` an
 many messages each side has taken, and what was not taken is kept (`resending.py`). The supervisor
 waits for that, and its tasks with it once their output fills what it keeps.
 
+Others who may speak with a step (`sattach`), or send files to the nodes of a run (`sbcast`), are
+guests. They have keys of their own, which the nodes are told of, and name a run by `EXTERN_STEP`.
+A guest's stream that breaks off goes on with what comes then.
+
 A stream is opened with the key of its step: 32 random bytes that srun made and whose SHA-256 is in
 `step.started`. Whoever has the key is the one who started the step, whatever host vouches for
 them. What a step executes travels here and not through the log: it steers no decision, and without
@@ -49,6 +53,8 @@ __all__ = [
     "Attach",
     "Attached",
     "Begin",
+    "FilePiece",
+    "FilePut",
     "Finished",
     "FromStep",
     "Input",
@@ -56,6 +62,7 @@ __all__ = [
     "Opening",
     "Output",
     "Program",
+    "PutFile",
     "Resize",
     "Signal",
     "Splice",
@@ -248,13 +255,42 @@ class Stay(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=77):
     job_id: Index
 
 
+class PutFile(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=78):
+    """To the nodes of a run: write a file as the run's user; its content follows."""
+
+    path: bytes
+    """From the root on."""
+    mode: Annotated[int, Meta(ge=0, le=0o7777)]
+    atime_ns: int
+    mtime_ns: int
+    keeps_times: bool
+    forces: bool
+    """Whether a file that is there already is replaced."""
+    is_compressed: bool
+    """Whether the content is a stream of zlib."""
+
+
+class FilePiece(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=79):
+    """The next piece of the content."""
+
+    data: Annotated[bytes, Meta(max_length=CHUNK_BYTES_MAX)]
+    """Empty: the end."""
+
+
+class FilePut(msgspec.Struct, frozen=True, array_like=True, gc=False, tag=80):
+    """What became of the file; the last message."""
+
+    number: Annotated[int, Meta(ge=0, le=255)]
+    """0, or the error's number on Linux."""
+
+
 Opening: TypeAlias = Splice | Attach | Stay
 """What a stream begins with."""
 
-ToStep: TypeAlias = Begin | Taken | Program | Input | Signal | Resize
+ToStep: TypeAlias = Begin | Taken | Program | Input | Signal | Resize | PutFile | FilePiece
 """What srun sends."""
 
-FromStep: TypeAlias = Attached | Taken | Output | TaskEnded | Finished | StreamRefused
+FromStep: TypeAlias = Attached | Taken | Output | TaskEnded | Finished | StreamRefused | FilePut
 """What agents and supervisors send."""
 
 _encoder = msgspec.msgpack.Encoder()

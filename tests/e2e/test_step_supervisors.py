@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import signal
+import socket
 import time
+import zlib
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +21,7 @@ import pytest
 from spur.agent import control
 from spur.agent.control import Kill
 from spur.agent.manifest import OUTCOME
-from spur.testing.attempts import BLOCK, Life, Nursery, launch_order, step_order
+from spur.testing.attempts import BLOCK, SPEC, Life, Nursery, launch_order, step_order
 from spur.values.config import GresPool
 from spur.values.ids import NodeName
 from spur.values.tres import NodeShare, cpu_set
@@ -28,11 +32,14 @@ from spur.wire.streams import (
     STEP_ITSELF,
     Attached,
     Begin,
+    FilePiece,
+    FilePut,
     Finished,
     FromStep,
     Input,
     Output,
     Program,
+    PutFile,
     Signal,
     Taken,
     TaskEnded,
@@ -71,9 +78,11 @@ class Client:
     takes = True
     """Whether it says what it has taken."""
 
-    def __init__(self, life: Life, *, taken: int = 0) -> None:
-        """Attach, having taken so many messages before."""
-        self._socket = control.connect(str(life.directory), control.STREAM)
+    def __init__(
+        self, life: Life, *, taken: int = 0, connection: socket.socket | None = None
+    ) -> None:
+        """Attach, having taken so many messages before; over a connection or a new one."""
+        self._socket = connection or control.connect(str(life.directory), control.STREAM)
         self._socket.setblocking(False)
         self.taken = taken
         self.unsent = asyncio.Semaphore(8)
@@ -526,6 +535,77 @@ def test_output_that_is_not_to_be_held_back_goes_to_a_terminal(tmp_path: Path) -
     what = shell(b"test -t 1 && echo yes; test -t 0 || echo no", is_unbuffered=True)
     client, _ = run(tmp_path, what)
     assert client.output() == b"yes\nno\n"
+
+
+def visit(life: Life) -> Client:
+    """Come as a guest, as an agent lets one in."""
+    connection = control.connect(str(life.directory), control.CONTROL)
+    connection.sendall(control.encode_order(control.Guest()))
+    connection.recv(1, socket.MSG_PEEK)  # a guest is silent until it is greeted
+    return Client(life, connection=connection)
+
+
+def test_guests_of_a_step_hear_what_its_srun_hears_and_write_to_its_tasks(tmp_path: Path) -> None:
+    """Two come while it runs: they see what was written before, and one of them types."""
+
+    def begun(guest: Client) -> bool:
+        return guest.output() == guest.output(task=1) == b"begun\n"
+
+    async def story(nursery: Nursery) -> None:
+        life, client = await attached(nursery, tasks=(2,))
+        await client.say(shell(b"echo begun; read word; echo heard $word"))
+        await client.hear_until(lambda: bool(client.output() and client.output(task=1)))
+        guests = [visit(life), visit(life)]
+        for guest in guests:
+            await guest.hear_until(partial(begun, guest))
+        await guests[0].say(Input(EVERY_TASK, b"you\n"))
+        await client.hear_all()
+        for guest in guests:
+            await guest.hear_all()
+            assert guest.output() == guest.output(task=1) == b"begun\nheard you\n"
+            assert guest.ends() == {0: (0, 0), 1: (0, 0)}
+        assert client.output() == b"begun\nheard you\n"
+
+    tell(tmp_path, story)
+
+
+@pytest.mark.parametrize("is_compressed", [False, True], ids=["plain", "compressed"])
+def test_files_of_guests_are_written_where_a_run_holds_its_place(
+    tmp_path: Path, is_compressed: bool
+) -> None:
+    """A big file with its mode and times; one that is there; one for a directory that is not."""
+    content = os.urandom(300_000) + bytes(700_000)
+    sent = zlib.compress(content) if is_compressed else content
+    target = tmp_path / "target"
+
+    async def put(life: Life, path: Path, *, forces: bool = False) -> int:
+        guest = visit(life)
+        what = PutFile(os.fsencode(path), 0o641, 10**18, 10**18 + 5, True, forces, is_compressed)
+        await guest.say(what)
+        for place in range(0, len(sent), 60_000):
+            await guest.say(FilePiece(sent[place : place + 60_000]))
+        await guest.say(FilePiece(b""))
+        await guest.hear_until(lambda: any(isinstance(m, FilePut) for m in guest.heard))
+        guest.close()
+        (told,) = (m for m in guest.heard if isinstance(m, FilePut))
+        return told.number
+
+    async def story(nursery: Nursery) -> None:
+        life = await nursery.begin(
+            launch_order(spec=msgspec.structs.replace(SPEC, batch=False)), host_name="n1"
+        )
+        await life.claimed.wait()
+        assert await put(life, target) == 0
+        assert target.read_bytes() == content
+        found = target.stat()
+        assert (found.st_mode & 0o7777, found.st_mtime_ns) == (0o641, 10**18 + 5)
+        assert await put(life, target) == errno.EEXIST
+        assert await put(life, target, forces=True) == 0
+        assert await put(life, tmp_path / "nosuch" / "x") == errno.ENOENT
+        control.deliver(str(life.directory), Kill("CANCELLED", 0))
+        await life.gone.wait()
+
+    tell(tmp_path, story)
 
 
 def test_tasks_see_the_gpus_and_the_place_of_their_job(tmp_path: Path) -> None:

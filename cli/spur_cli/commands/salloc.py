@@ -18,8 +18,8 @@ from spur.values.hostlist import format_hostlist
 from spur.wire.cluster import ConfigInfo, ShowConfig
 from spur_cli.registry import Command
 from spur_cli.slurm.allocation import Allocation, obtain, release
+from spur_cli.slurm.dialling import dial_agent
 from spur_cli.slurm.holding import Foreground, Holding
-from spur_cli.slurm.launch import dial_agent
 from spur_cli.slurm.people import LocalCalendar, user_name
 from spur_cli.slurm.session import Session, guarded
 from spur_cli.slurm.signals import Signals

@@ -229,7 +229,7 @@ def _step_run() -> type[StepRun]:
 
 def _dial(session: Session) -> Dial:
     """Return how the agent of this host is reached, having loaded what stays with a step."""
-    from spur_cli.slurm.launch import dial_agent
+    from spur_cli.slurm.dialling import dial_agent
 
     return partial(dial_agent, session)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import socket
 import sys
 from contextlib import suppress
@@ -12,17 +13,21 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from spur.client.address import UnixAddress, parse_address, parse_tcp_address
-from spur.client.locate import locate
+from spur.client.address import parse_tcp_address
 from spur.slurm.exports import encode_environment, exported
 from spur.slurm.gpubind import gpu_binding
 from spur.slurm.rlimits import submitted_limits
 from spur.slurm.stepenv import allocation_environment, step_environment
-from spur.slurm.wording import SlurmError, error_line
-from spur.values.steps import tasks_on
+from spur.slurm.wording import SlurmError, error_line, sentence_of
+from spur.values.errors import Rejection
+from spur.values.ids import NodeName
+from spur.values.steps import EXTERN_STEP, tasks_on
+from spur.wire.declare import Done
 from spur.wire.jobs import JobView
-from spur.wire.steps import StepView
+from spur.wire.steps import CancelStep, StepView
 from spur.wire.streams import STREAM_VERSION, Open, Program, Splice, stream_frames
+from spur_cli.slurm.dialling import dial_agent
+from spur_cli.slurm.guesting import visit
 from spur_cli.slurm.nodestream import NodeStream
 from spur_cli.slurm.people import user_name
 from spur_cli.slurm.session import Session
@@ -33,9 +38,7 @@ from spur_cli.slurm.stepio import StepLoop
 from spur_cli.slurm.steptasks import Tasks
 from spur_cli.slurm.submitting import soft_limits
 
-__all__ = ["StepRun", "dial_agent"]
-
-CONNECT_S = 5.0
+__all__ = ["StepRun"]
 
 
 class StepRun:
@@ -73,11 +76,16 @@ class StepRun:
             self._values, job=self._job, step=self._step, user=user_name(self._step.uid)
         )
         self._run_beside("prolog")
+        try:
+            sent = self._send_program() if "bcast" in self._values else ()
+        except SlurmError:
+            self._session.ask(CancelStep(self._job.job_id, self._step.step_id), Done)
+            raise
         terminal = self._tasks.terminal
         loop = StepLoop(
             session=self._session,
             step=self._step,
-            streams=self._open(files),
+            streams=self._open(files, sent),
             files=files,
             signals=self._signals,
             values=self._values,
@@ -116,7 +124,47 @@ class StepRun:
                 check=False,
             )
 
-    def _open(self, files: StepFiles) -> list[NodeStream]:
+    def _send_program(self) -> tuple[bytes, ...]:
+        """Send what is executed to each node; return where it is there.
+
+        Raises: SlurmError when a node does not have it. Source: srun(1) --bcast.
+        """
+        from spur_cli.slurm.sending import open_source, send_file
+
+        nodes = [share.node for share in self._step.shares]
+        paths = {node: self._sent_path(node) for node in nodes}
+        name = self._tasks.words[0]
+        source = open_source("srun", shutil.which(name) or name)
+        place = visit(self._session, self._job.job_id, EXTERN_STEP)
+        if isinstance(place, Rejection):
+            raise SlurmError(error_line("srun", sentence_of(place)))
+        is_compressed = self._values.get("compress", "none") != "none"
+        found = send_file(
+            self._session,
+            place.only(nodes),
+            source,
+            lambda node: source.put(
+                paths[NodeName(node)],
+                forces=True,
+                keeps_times=False,
+                is_compressed=is_compressed,
+            ),
+        )
+        os.close(source.fd)
+        bad = [f"REQUEST_FILE_BCAST({sent.node}): {sent.why}" for sent in found if sent.number]
+        if bad:
+            raise SlurmError(*(error_line("srun", sentence) for sentence in bad))
+        return tuple(paths[node] for node in nodes)
+
+    def _sent_path(self, node: str) -> bytes:
+        """Return where a program that was sent lies on a node."""
+        text: str = self._values["bcast"]
+        if not text or text.endswith("/"):
+            step = self._step
+            text = f"{text}slurm_bcast_{step.job_id}.{step.step_id}_{node}"
+        return os.path.join(os.fsencode(os.getcwd()), os.fsencode(text))
+
+    def _open(self, files: StepFiles, sent: tuple[bytes, ...]) -> list[NodeStream]:
         program = self._program(files)
         several = self._tasks.several(sum(self._step.tasks))
         dial = partial(dial_agent, self._session)
@@ -131,7 +179,8 @@ class StepRun:
             splice = Splice(STREAM_VERSION, self._step.addresses[place], opening)
             stream = NodeStream(share.node, tasks, dial, stream_frames(splice))
             own = tuple(several[task] for task in tasks) if several else ()
-            stream.send(replace(program, several=own))
+            words = (sent[place], *program.argv[1:]) if sent else program.argv
+            stream.send(replace(program, argv=words, several=own))
             streams.append(stream)
         return streams
 
@@ -198,39 +247,3 @@ def _launch_environment(addresses: tuple[str, ...]) -> dict[str, str]:
         "SLURM_SRUN_COMM_PORT": "0",
         "SLURM_STEP_LAUNCHER_PORT": "0",
     }
-
-
-def _relay(session: Session) -> str:
-    """Return the path of the agent's socket on this host. Raises: SlurmError without one."""
-    path = session.environment.get("SPUR_AGENT_SOCKET", "")
-    if path:
-        return path
-    for text in locate(session.environment):
-        address = parse_address(text)
-        if isinstance(address, UnixAddress):
-            return address.path
-    raise SlurmError(
-        error_line("srun", "tasks are reached through the agent of this host; none is known"),
-        "hint: run spurd here, or name its socket in SPUR_AGENT_SOCKET",
-    )
-
-
-def dial_agent(session: Session) -> socket.socket:
-    """Connect to the agent of this host. Raises: SlurmError when there is none."""
-    return _connected(_relay(session))
-
-
-def _connected(path: str) -> socket.socket:
-    """Connect to the agent of this host. Raises: SlurmError when nobody listens."""
-    connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connected.settimeout(CONNECT_S)
-    try:
-        connected.connect(path)
-    except OSError as error:
-        connected.close()
-        why = os.strerror(error.errno) if error.errno else str(error)
-        raise SlurmError(
-            error_line("srun", f"the agent of this host cannot be reached at {path}: {why}")
-        ) from error
-    connected.setblocking(False)
-    return connected

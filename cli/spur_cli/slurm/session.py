@@ -35,6 +35,8 @@ between it and the controllers waits: after that nobody carries the request out 
 _WORDS = {
     "sacctmgr": " KEYWORD [WORDS...]",
     "salloc": " [COMMAND [ARGUMENTS...]]",
+    "sattach": " JOB.STEP",
+    "sbcast": " FILE TARGET",
     "sbatch": " [SCRIPT [ARGUMENTS...]]",
     "scancel": " [JOB...]",
     "scontrol": " KEYWORD [WORDS...]",
@@ -52,9 +54,9 @@ AGAIN_S = 0.2
 def guarded(program: str, work: Callable[[Session], int]) -> int:
     """Run a command and return its exit status; what it gives up with goes to stderr.
 
-    What srun writes is its tasks' own; the others show what users wrote, to whoever looks.
+    What srun and sattach write is the tasks' own; others show what users wrote, to whoever looks.
     """
-    if program == "srun":
+    if program in ("srun", "sattach"):
         return _guarded(program, work)
     with shielded():
         return _guarded(program, work)

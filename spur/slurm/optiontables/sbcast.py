@@ -20,8 +20,6 @@ ROWS: tuple[Option, ...] = (
         MAYBE,
         "compress",
         environment=("SBCAST_COMPRESS",),
-        effect=ACCEPTED,
-        why="a file is sent as it is",
     ),
     _row(
         "exclude",
@@ -43,7 +41,9 @@ ROWS: tuple[Option, ...] = (
         effect=REFUSED,
         why="nothing is written outside an allocation",
     ),
-    _row("nodelist", "w", VALUE, "nodes"),
+    _row(
+        "nodelist", "w", VALUE, "nodes", effect=REFUSED, why="a file goes to all nodes of the job"
+    ),
     _row("preserve", "p", NOTHING, "preserve", environment=("SBCAST_PRESERVE",)),
     _row(
         "send-libs",

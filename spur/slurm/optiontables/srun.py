@@ -155,16 +155,7 @@ _srun = partial(Option, "srun")
 
 _OWN = (
     _srun("async", "", NOTHING, "async", None, (), REFUSED, why="srun stays with its step"),
-    _srun(
-        "bcast",
-        "",
-        MAYBE,
-        "bcast",
-        None,
-        ("SLURM_BCAST",),
-        REFUSED,
-        why="no file is sent before a step",
-    ),
+    _srun("bcast", "", MAYBE, "bcast", None, ("SLURM_BCAST",)),
     _srun(
         "bcast-exclude",
         "",
@@ -173,18 +164,9 @@ _OWN = (
         None,
         ("SLURM_BCAST_EXCLUDE",),
         ACCEPTED,
-        why="no file is sent before a step",
+        why="no libraries are sent",
     ),
-    _srun(
-        "compress",
-        "",
-        MAYBE,
-        "compress",
-        None,
-        ("SLURM_COMPRESS",),
-        ACCEPTED,
-        why="no file is sent before a step",
-    ),
+    _srun("compress", "", MAYBE, "compress", None, ("SLURM_COMPRESS",)),
     _srun(
         "cpu-bind",
         "",
@@ -271,7 +253,7 @@ _OWN = (
         None,
         ("SLURM_SEND_LIBS",),
         ACCEPTED,
-        why="no file is sent before a step",
+        why="no libraries are sent",
     ),
     _srun(
         "slurmd-debug",

@@ -10,19 +10,21 @@ from msgspec.structs import replace
 from spur.events.declare import Event
 from spur.events.steps import StepEnded
 from spur.projections.runrows import EndNote
-from spur.projections.stepdispatch import KillStep, LaunchStep, SignalStep
+from spur.projections.stepdispatch import KillStep, LaunchStep, LetIn, SignalStep
 from spur.testing.builders import ADMIN, CLUSTER, actor
 from spur.testing.hall import SPEC, STEP, USER, Hall
 from spur.values.errors import Rejection
 from spur.values.ids import JobId, NodeName
 from spur.values.states import JobState, NodeShareState, Reason
-from spur.values.steps import StepState
+from spur.values.steps import EXTERN_STEP, StepState
 from spur.values.tres import GresAsk, Per
 from spur.wire.declare import Done
 from spur.wire.jobs import CancelJob
 from spur.wire.runs import ReportAnswered
 from spur.wire.steps import (
+    AdmitGuest,
     CancelStep,
+    GuestAccepted,
     QuerySteps,
     ReleaseAllocation,
     StartStep,
@@ -32,6 +34,7 @@ from spur.wire.steps import (
 from spur.wire.steps import (
     SignalStep as SendSignal,
 )
+from spur.wire.streams import key_digest
 
 LAUNCHED, ENDED, VOID = NodeShareState.LAUNCHED, NodeShareState.ENDED, NodeShareState.VOID
 EXACT = replace(STEP, exact=True)
@@ -348,6 +351,32 @@ def test_a_signal_reaches_each_node_of_the_step_once(hall: Hall) -> None:
     assert hall.cluster.ask(SendSignal(job_id, step_id, 10), USER) == Done()
     assert [(s.node, s.step_id, s.signal) for s in told(hall, SignalStep)] == [("n2", 0, 10)]
     refused(hall, SendSignal(job_id, step_id, 65), "invalid-value")
+
+
+def test_guests_are_let_in_by_the_jobs_own_user_alone(hall: Hall) -> None:
+    """Sattach 1.0, sbcast in job 1: by its user, by root, by another; of a step that has ended."""
+    job_id = running(hall, nodes=2)
+    step_id = hall.start_step(job_id, STEP)
+    key = bytes(range(32))
+    for who in (USER, actor(0)):
+        answer = hall.cluster.ask(AdmitGuest(job_id, step_id, key), who)
+        assert isinstance(answer, GuestAccepted)
+        assert (answer.run, answer.nodes, len(answer.addresses)) == (0, ("n1",), 1)
+    whole = hall.cluster.ask(AdmitGuest(job_id, EXTERN_STEP, key), USER)
+    assert isinstance(whole, GuestAccepted)
+    assert whole.nodes == ("n1", "n2")
+    assert [(e.node, e.step_id, e.key_digest) for e in told(hall, LetIn)] == [
+        ("n1", step_id, key_digest(key)),
+        ("n1", step_id, key_digest(key)),
+        ("n1", EXTERN_STEP, key_digest(key)),
+        ("n2", EXTERN_STEP, key_digest(key)),
+    ]
+    refused(hall, AdmitGuest(job_id, step_id, key), "not-permitted", by=actor(1002))
+    refused(hall, AdmitGuest(JobId(99), step_id, key), "unknown-job")
+    refused(hall, AdmitGuest(job_id, 7, key), "unknown-job")
+    hall.report_step("n1", job_id, step_id, ENDED)
+    refused(hall, AdmitGuest(job_id, step_id, key), "job-ended")
+    refused(hall, AdmitGuest(hall.submit(), EXTERN_STEP, key), "job-pending")
 
 
 def test_a_step_over_its_own_limit_is_ended(hall: Hall) -> None:

@@ -14,7 +14,18 @@ from enum import IntEnum
 
 import pytest
 
-from spur.agent.actions import Action, Fork, Kill, Notify, Prepare, Signal, Steer, Sweep, TakeClaim
+from spur.agent.actions import (
+    Action,
+    Admit,
+    Fork,
+    Kill,
+    Notify,
+    Prepare,
+    Signal,
+    Steer,
+    Sweep,
+    TakeClaim,
+)
 from spur.agent.machine import Found, Machine, Outbox
 from spur.agent.manifest import AttemptName, Manifest, Outcome, Site
 from spur.agent.reports import request_of
@@ -24,7 +35,7 @@ from spur.events.envelope import Actor
 from spur.projections.dispatch import KillRun, LaunchRun, NotifyRun, SignalRun, SteerRun
 from spur.projections.mails import SendMail
 from spur.projections.react import EFFECTS, Effect, resume
-from spur.projections.stepdispatch import KillStep, LaunchStep, SignalStep
+from spur.projections.stepdispatch import KillStep, LaunchStep, LetIn, SignalStep
 from spur.testing.builders import ADMIN
 from spur.testing.hall import STEP, USER, Hall
 from spur.values.errors import Rejection
@@ -44,7 +55,7 @@ from spur.wire.jobs import (
 )
 from spur.wire.nodes import RegisterNode
 from spur.wire.runs import ReportAnswered
-from spur.wire.steps import CancelStep
+from spur.wire.steps import AdmitGuest, CancelStep
 from spur.wire.steps import SignalStep as SendSignal
 
 N1 = NodeName("n1")
@@ -146,6 +157,8 @@ class World:
                     self.count("stop" if action.paused else "continue", action.name)
                 case Notify():
                     self.count("notify", action.name)
+                case Admit():
+                    self.count("admit", action.name)
                 case TakeClaim():
                     self.perform(machine.voided(action.name, won=True))
                 case Sweep():
@@ -263,6 +276,16 @@ def signal_step(world: World) -> Callable[[], tuple[str, int, int | None]]:
     return cause
 
 
+def let_in(world: World) -> Callable[[], tuple[str, int, int | None]]:
+    job_id = with_step(world)
+
+    def cause() -> tuple[str, int, int | None]:
+        world.hall.cluster.ask(AdmitGuest(job_id, 0, bytes(32)), USER)
+        return ("admit", job_id, 0)
+
+    return cause
+
+
 STORIES: dict[type[Effect], Callable[[World], Callable[[], tuple[str, int, int | None]]]] = {
     LaunchRun: launch_run,
     KillRun: kill_run,
@@ -272,6 +295,7 @@ STORIES: dict[type[Effect], Callable[[World], Callable[[], tuple[str, int, int |
     LaunchStep: launch_step,
     KillStep: kill_step,
     SignalStep: signal_step,
+    LetIn: let_in,
 }
 
 
