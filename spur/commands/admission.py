@@ -151,12 +151,13 @@ def refuse_submission(
     settings = settings_of(state)
     if len(state.jobs) + come > settings.job_count_max:
         return _over("job-count-max", settings.job_count_max, len(state.jobs) + come)
+    refused = _refuse_array(request, settings.array_size_max)
+    if refused is not None:
+        return refused
     jobs = come if request.tasks is None else request.tasks.count
-    return (
-        _refuse_array(request, settings.array_size_max)
-        or refuse_over_submit_limits(state, spec, uid=context.actor.uid, come=jobs)
-        or refuse_by_partitions(state, request, context)
-    )
+    return refuse_over_submit_limits(
+        state, spec, uid=context.actor.uid, come=jobs
+    ) or refuse_by_partitions(state, request, context)
 
 
 def _refuse_site(state: State, ask: ResourceAsk) -> Rejection | None:

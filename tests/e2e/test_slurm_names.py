@@ -256,7 +256,6 @@ def test_no_controller_is_said_in_slurms_words(shell: Shell) -> None:
         (["-t", "XX"], 1, "squeue: error: Invalid job state specified: XX"),
         (["-o"], 1, "squeue: option requires an argument -- 'o'"),
         (["-O", "nosuch,jobid:5"], 0, "squeue: error: Invalid job format specification: nosuch"),
-        (["--json"], 1, "squeue: error: --json is not honoured yet; nothing was done"),
         (["-i", "0"], 1, "squeue: error: --iterate=0"),
         (["-i", "abc"], 1, "squeue: error: --iterate=abc"),
         (["-M", "nosuch"], 1, "squeue: error: No cluster 'nosuch' known by database."),

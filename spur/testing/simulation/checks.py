@@ -22,7 +22,7 @@ from spur.events.declare import Event
 from spur.events.envelope import Entry, EntryKind
 from spur.events.jobs import JobPurged, JobSubmitted
 from spur.events.runs import JobRelaunched, JobStarted, RunEnded, RunStopped
-from spur.events.steps import StepEnded
+from spur.events.steps import StepEnded, StepStarted
 from spur.projections.digest import state_digest
 from spur.projections.dispatch import KillRun, LaunchRun
 from spur.projections.invariants import check_invariants
@@ -63,6 +63,8 @@ class Checks(Watcher):
         self._owed: dict[tuple[type[Effect], int, int], int] = {}
         """At which entry an effect came to be owed: by its kind, job and run."""
         self._settled: set[JobId] = set()
+        self._steps_begun: dict[JobId, set[tuple[JobId, int]]] = {}
+        """Of a job's present attempt."""
         self._steps_ended: set[tuple[JobId, int]] = set()
         """Jobs that ended, were to end, or are gone: "job-ended" may be true of them."""
         self._purged: set[JobId] = set()
@@ -155,6 +157,8 @@ class Checks(Watcher):
             self._names.setdefault(event.spec.name, []).append(event.job_id)
         elif isinstance(event, JobStarted | JobRelaunched):
             self._owed[LaunchRun, event.job_id, event.attempt] = index
+            # The next attempt ends the steps of the last.
+            self._steps_ended |= self._steps_begun.pop(event.job_id, set())
         elif isinstance(event, RunStopped):
             self._settled.add(event.job_id)
             for kind, job_id, attempt in list(self._owed):
@@ -164,6 +168,8 @@ class Checks(Watcher):
             self._settled.add(event.job_id)
             if not event.unfenced:
                 self._check_dead(event)
+        elif isinstance(event, StepStarted):
+            self._steps_begun.setdefault(event.job_id, set()).add((event.job_id, event.step_id))
         elif isinstance(event, StepEnded):
             self._steps_ended.add((event.job_id, event.step_id))
         elif isinstance(event, JobPurged):
