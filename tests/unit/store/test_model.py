@@ -268,6 +268,7 @@ PASSED_OVER = (
     "run.notified",
     "run.report-voided",
     "run.signalled",
+    "step.guest-admitted",
     "step.reported",
     "step.signalled",
     "token.",
