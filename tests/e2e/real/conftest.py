@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -77,3 +77,28 @@ def limited(
     )
     deaf, mortal = said.split()
     return deaf, mortal, folder / "lim.log"
+
+
+_FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remember which tests failed."""
+    report = yield
+    item.stash[_FAILED] = item.stash.get(_FAILED, False) or report.failed
+    return report
+
+
+@pytest.fixture(autouse=True)
+def _left_to_nobody(
+    cluster: MachineCluster, limited: tuple[str, str, Path], request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """Let the jobs that a failing test leaves behind fail no others."""
+    yield
+    if request.node.stash.get(_FAILED, False):
+        deaf, mortal, _ = limited
+        left = f"squeue -h -o %A | grep -vxE '{deaf}|{mortal}'"
+        cluster.shell(f"for job in $({left}); do scancel $job 2> /dev/null; done; true")

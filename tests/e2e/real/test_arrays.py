@@ -15,12 +15,10 @@ def test_wide_array_runs_as_many_as_it_says(cluster: MachineCluster, tmp_path: P
     job = cluster.shell(array, cwd=tmp_path).strip()
     assert job.isdigit()
     cluster.wait_for(f"squeue -h -r -j {job} -t R -o %i | wc -l", "50\n")
-    waits = cluster.shell(f"squeue -h -j {job} -t PD -o '%i %r'")
-    assert waits == f"{job}_[51-1000%50] JobArrayTaskLimit\n"
+    waits = f"squeue -h -j {job} -t PD -o '%i %r'"
+    cluster.wait_for(waits, f"{job}_[51-1000%50] JobArrayTaskLimit\n")
     cluster.shell(f"scancel {job}_7")
-    cluster.wait_for(
-        f"squeue -h -j {job} -t PD -o '%i %r'", f"{job}_[52-1000%50] JobArrayTaskLimit\n"
-    )
+    cluster.wait_for(waits, f"{job}_[52-1000%50] JobArrayTaskLimit\n")
     cluster.shell(f"scancel {job}")
     cluster.ended(job)
     assert (tmp_path / "logs" / f"{job}_50.out").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -53,17 +54,21 @@ sys.exit(main(["sbatch", *sys.argv[2:]]))
 def test_user_who_vanished(cluster: MachineCluster) -> None:
     """Somebody left the site while their job waited: it is held, and never runs."""
     exports = cluster.run("env").stdout
-    words = [sys.executable, "-c", SUBMIT, str(GONE), "--parsable", "-o", "/tmp/%j", "--wrap=id"]
-    done = subprocess.run(
-        ["sh", "-c", f'{exports}\nexec "$@"', "sh", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=ENVIRONMENT,
-        cwd="/tmp",
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    _, job = done.stdout.split()
-    cluster.wait_for(f"squeue -h -j {job} -o '%T %r %u'", "PENDING JobLaunchFailure nobody\n")
-    assert not Path(f"/tmp/{job}").exists()
+    with tempfile.TemporaryDirectory(prefix="spur-") as place:
+        Path(place).chmod(0o1777)
+        output = f"{place}/%j"
+        words = [sys.executable, "-c", SUBMIT, str(GONE), "--parsable", "-o", output, "--wrap=id"]
+        done = subprocess.run(
+            ["sh", "-c", f'{exports}\nexec "$@"', "sh", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=ENVIRONMENT,
+            cwd="/tmp",
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        roots, job = done.stdout.split()
+        cluster.wait_for(f"squeue -h -j {job} -o '%T %r %u'", "PENDING JobLaunchFailure nobody\n")
+        cluster.ended(roots)
+        assert [file.name for file in Path(place).iterdir()] == [roots]
     cluster.shell(f"scancel {job}")
