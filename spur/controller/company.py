@@ -47,6 +47,8 @@ class Company:
         self._fail = fail
         self._net: PeerNet[Traffic]
         self._known = replica.neighbours()
+        self._newest_id = member_id_at(replica.core.last)
+        """What the log told of when `_known` was read: who came since is a newcomer to both."""
         self._ticks = 0
         self._follows = asyncio.Event()
         """Set while another one leads, or nobody."""
@@ -58,8 +60,11 @@ class Company:
 
     # -- who they are
     def newest_id(self) -> int:
-        """Return the highest id that the log here can tell of."""
-        return member_id_at(self._replica.core.last)
+        """Return the highest id that those who are known here were read with.
+
+        The log may have got further since: an id that it tells of is not missing for being removed.
+        """
+        return self._newest_id
 
     def is_member(self, number: int) -> bool:
         """Tell whether a controller may speak as one: as far as known, it was not removed."""
@@ -81,6 +86,7 @@ class Company:
     def on_tick(self) -> None:
         """Speak with those whom the log names now; ask for what a new controller lacks."""
         members = self._replica.neighbours()
+        self._newest_id = member_id_at(self._replica.core.last)
         if members != self._known:
             self._known = members
             self._net.set_members(addresses_of(members))

@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
+import tempfile
 
 import pytest
 
@@ -30,18 +30,19 @@ SEEN = (
 
 
 @pytest.mark.timeout(300)
-def test_demo_shows_jobs_and_then_a_log_that_is_not_lost(tmp_path: Path) -> None:
+def test_demo_shows_jobs_and_then_a_log_that_is_not_lost() -> None:
     """Somebody starts it in a fresh clone and reads what it prints; it ends by itself.
 
     It waits for a time limit of a minute, the shortest that there is.
     """
-    argv = [sys.executable, "-m", demo.__name__, str(tmp_path / "demo")]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=280)
+    with tempfile.TemporaryDirectory(prefix="spur-") as folder:  # short: it holds sockets
+        argv = [sys.executable, "-m", demo.__name__, f"{folder}/demo"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=280)
     assert done.returncode == 0, done.stdout + done.stderr
     memory_mib = re.search(r"processes of the cluster have (\d+) MiB of memory", done.stdout)
     assert memory_mib is not None
     assert int(memory_mib[1]) < 1_000
-    place = 0
+    spot = 0
     for words in SEEN:
-        assert words in done.stdout[place:], f"{words}\n{done.stdout}"
-        place = done.stdout.index(words, place)
+        assert words in done.stdout[spot:], f"{words}\n{done.stdout}"
+        spot = done.stdout.index(words, spot)
